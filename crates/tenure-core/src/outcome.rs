@@ -40,7 +40,11 @@ pub enum Released {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WakeUp {
-    /// The lease was granted, released, removed, or ran out. Renewals do not wake.
+    /// The lease became free: it was released, was removed, or ran out.
+    Vacated,
+    /// Somebody took the lease. A waiter that was about to bid need not.
+    Taken,
+    /// One or the other; the store cannot tell which. Mere renewals do not wake.
     Changed,
     /// The store's channel was interrupted and is back: a change may have been missed.
     Resync,

@@ -1,6 +1,6 @@
 //! A clock for tests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +34,7 @@ pub struct TestClock {
 #[derive(Debug, Default)]
 struct Shared {
     suspended: Mutex<Duration>,
+    advanced: Mutex<Duration>,
     jumped: Notify,
 }
 
@@ -45,7 +46,14 @@ impl TestClock {
 
     /// Lets `d` pass at once, as if the host had been suspended: timers of tokio do not count it, this clock does.
     pub fn suspend(&self, d: Duration) {
-        *self.shared.suspended.lock().unwrap_or_else(PoisonError::into_inner) += d;
+        *lock(&self.shared.suspended) += d;
+        self.shared.jumped.notify_waiters();
+    }
+
+    /// Lets `d` pass at once, as if nobody had been scheduled meanwhile: for tests on runtimes whose time cannot be
+    /// paused.
+    pub fn advance(&self, d: Duration) {
+        *lock(&self.shared.advanced) += d;
         self.shared.jumped.notify_waiters();
     }
 }
@@ -60,16 +68,18 @@ impl Default for TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Moment {
         const ORIGIN: Duration = Duration::from_secs(3600);
-        Moment::new(ORIGIN + self.start.elapsed() + self.suspended())
+        Moment::new(ORIGIN + self.start.elapsed() + *lock(&self.shared.advanced) + self.suspended())
     }
 
     fn suspended(&self) -> Duration {
-        *self.shared.suspended.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.shared.suspended)
     }
 
     async fn sleep_until(&self, at: Moment) {
         loop {
-            let jumped = self.shared.jumped.notified();
+            let mut jumped = std::pin::pin!(self.shared.jumped.notified());
+            // Registered before the clock is read, so that no jump in between is missed.
+            jumped.as_mut().enable();
             let left = at - self.now();
             if left.is_zero() {
                 return;
@@ -80,4 +90,8 @@ impl Clock for TestClock {
             }
         }
     }
+}
+
+fn lock(d: &Mutex<Duration>) -> MutexGuard<'_, Duration> {
+    d.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,466 @@
+//! The shell around the machine: performs what it asks, and owns the one published value.
+//!
+//! A campaign is one task. It waits for whichever comes first of a time, a command, an answer and a hint, steps the
+//! machine, performs its actions, and publishes. It decides nothing. The work runs elsewhere, in the caller's task, so
+//! that work that blocks its thread cannot stop renewals or the deadline.
+
+use std::fmt;
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{AbortHandle, Abortable, Aborted, BoxFuture};
+use futures::stream::{self, BoxStream, FuturesUnordered};
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::{Clock, Moment};
+use crate::election::Shared;
+use crate::machine::{Action, Answer, Attempt, Call, Cause, End, Input, Jitter, Machine};
+use crate::tasks::Tasks;
+use crate::{
+    Bid, CandidateId, ElectionError, FencingToken, Grant, LossReason, Operation, OverrunPolicy, StoreError,
+    StoreErrorKind, WakeUp,
+};
+
+/// A running campaign, and whoever holds it keeps it running: dropping it withdraws the candidate.
+pub(crate) struct Campaign {
+    handle: Handle,
+    receiver: watch::Receiver<Published>,
+}
+
+/// The means to follow and to steer a campaign. Does not keep it running.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    commands: mpsc::UnboundedSender<Command>,
+    receiver: watch::Receiver<Published>,
+    tasks: Tasks,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a campaign tells the world; `lost()`, `stopping()` and the outcome of calls all derive from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    /// The term, once there is one.
+    grant: Option<Grant>,
+    /// The end of authority as it stands.
+    pub(crate) deadline: Moment,
+    /// The stop signal, and why.
+    pub(crate) stopping: Option<LossReason>,
+    /// Authority has ended, and why.
+    pub(crate) lost: Option<LossReason>,
+    /// The work is to be dropped.
+    cut_off: bool,
+    end: Option<End>,
+    last_error: Option<Arc<StoreError>>,
+}
+
+enum Command {
+    Stop,
+    Resign,
+    /// The caller's part of the work has ended.
+    WorkEnded,
+    /// Stop, and there is no work of the caller's any more.
+    Withdraw,
+}
+
+impl Campaign {
+    /// Starts a campaign of a new candidate that bids first after `pause`. `managed` says that the caller runs the work
+    /// and reports its end.
+    pub(crate) fn start(shared: Arc<Shared>, pause: Duration, managed: bool) -> Self {
+        let (commands, receive_commands) = mpsc::unbounded_channel();
+        let (publish, receiver) = watch::channel(Published::default());
+        let tasks = Tasks::default();
+        let handle = Handle { commands, receiver: receiver.clone(), tasks: tasks.clone(), clock: shared.clock.clone() };
+        tokio::spawn(Driver::new(shared, pause, managed, receive_commands, publish, tasks).run());
+        Self { handle, receiver }
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Waits until this candidate leads (`true`) or the campaign is over.
+    pub(crate) async fn elected(&mut self) -> bool {
+        match self.receiver.wait_for(|published| published.grant.is_some() || published.end.is_some()).await {
+            Ok(published) => published.grant.is_some(),
+            Err(_) => false,
+        }
+    }
+
+    /// Waits until the work is to be dropped.
+    pub(crate) async fn cut_off(&mut self) {
+        // A driver that is gone renews no more: nothing may go on.
+        let _ = self.receiver.wait_for(|published| published.cut_off).await;
+    }
+
+    /// Waits for the end; `None` when the driver is gone without one.
+    pub(crate) async fn ended(&mut self) -> Option<End> {
+        self.receiver.wait_for(|published| published.end.is_some()).await.ok()?.end.clone()
+    }
+
+    /// Asks for a planned stop: the work is told, the lease kept until it has ended.
+    pub(crate) fn stop(&self) {
+        self.handle.send(Command::Stop);
+    }
+
+    pub(crate) fn work_ended(&self) {
+        self.handle.send(Command::WorkEnded);
+    }
+
+    pub(crate) fn withdraw(&self) {
+        self.handle.send(Command::Withdraw);
+    }
+
+    /// The error behind a campaign or a release that failed.
+    pub(crate) fn failed(&self, kind: StoreErrorKind) -> ElectionError {
+        let known = self.receiver.borrow().last_error.clone().filter(|error| error.kind() == kind);
+        ElectionError::Store(known.unwrap_or_else(|| {
+            Arc::new(StoreError::new(kind, Operation::Release, "store").with_detail("no answer in time"))
+        }))
+    }
+
+    /// `reason`, with the error behind it.
+    pub(crate) fn explained(&self, reason: LossReason) -> LossReason {
+        explained(reason, &self.receiver.borrow().last_error)
+    }
+}
+
+impl Drop for Campaign {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+impl Handle {
+    pub(crate) fn published(&self) -> watch::Ref<'_, Published> {
+        self.receiver.borrow()
+    }
+
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    pub(crate) fn resign(&self) {
+        self.send(Command::Resign);
+    }
+
+    /// Waits until `condition` holds, or the driver is gone.
+    pub(crate) async fn wait_for(&self, condition: impl FnMut(&Published) -> bool) {
+        let _ = self.receiver.clone().wait_for(condition).await;
+    }
+
+    fn send(&self, command: Command) {
+        // A driver that has ended needs no command.
+        let _ = self.commands.send(command);
+    }
+}
+
+impl fmt::Debug for Campaign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Campaign").field(&self.published().grant).finish()
+    }
+}
+
+impl Published {
+    /// The number of the term. Only handles of an elected campaign ask.
+    pub(crate) fn token(&self) -> FencingToken {
+        self.grant.as_ref().map_or(FencingToken(0), |grant| grant.token)
+    }
+
+    /// What somebody may wait for. A deadline that moves wakes nobody.
+    fn stage(&self) -> [bool; 5] {
+        [self.grant.is_some(), self.stopping.is_some(), self.lost.is_some(), self.cut_off, self.end.is_some()]
+    }
+}
+
+type StoreCall = BoxFuture<'static, (Attempt, Result<Answer, StoreError>)>;
+
+struct Driver {
+    shared: Arc<Shared>,
+    machine: Machine,
+    calls: FuturesUnordered<Abortable<StoreCall>>,
+    /// What was called and may still be answered, oldest first.
+    under_way: Vec<(Attempt, AbortHandle)>,
+    hints: Option<BoxStream<'static, WakeUp>>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    publish: watch::Sender<Published>,
+    tasks: Tasks,
+    /// Whether the caller's task runs the work, and reports its end itself.
+    managed: bool,
+    caller_ended: bool,
+    suspended: Duration,
+    last_error: Option<Arc<StoreError>>,
+}
+
+/// Two readings of the same clock pair differ by scheduling noise; less than this is no suspend.
+const SHORTEST_SUSPEND: Duration = Duration::from_millis(10);
+
+impl Driver {
+    async fn run(mut self) {
+        self.step(Input::Tick);
+        while self.machine.end().is_none() {
+            let input = self.next_input().await;
+            self.step(input);
+        }
+    }
+
+    /// Waits for whatever comes first. The timer is asked first, and awaits no I/O: no store can delay a deadline.
+    async fn next_input(&mut self) -> Input {
+        let (clock, wake_at) = (self.shared.clock.clone(), self.machine.wake_at());
+        let timer = async {
+            match wake_at {
+                Some(at) => clock.sleep_until(at).await,
+                None => pending().await,
+            }
+        };
+        let hint = async {
+            match &mut self.hints {
+                Some(hints) => hints.next().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = timer => Input::Tick,
+            // Whoever dropped the last sender has dropped the campaign, and so withdrawn.
+            Some(command) = self.commands.recv() => self.obey(command),
+            () = self.tasks.ended(), if self.caller_ended => {
+                self.caller_ended = false;
+                Input::WorkEnded
+            }
+            Some(answer) = self.calls.next() => match answer {
+                Ok((attempt, result)) => Input::Answer(attempt, self.heard(attempt, result)),
+                Err(Aborted) => Input::Tick,
+            },
+            wake_up = hint => {
+                // A watch that ends breaks its contract; the slow poll goes on without it.
+                if wake_up.is_none() {
+                    self.hints = Some(stream::pending().boxed());
+                }
+                wake_up.map_or(Input::Tick, Input::Woken)
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) -> Input {
+        match command {
+            Command::Stop => Input::Stop,
+            Command::Resign => Input::Resign,
+            Command::WorkEnded => {
+                self.caller_has_ended();
+                Input::Tick
+            }
+            Command::Withdraw => {
+                self.caller_has_ended();
+                Input::Stop
+            }
+        }
+    }
+
+    fn caller_has_ended(&mut self) {
+        self.caller_ended = true;
+        self.tasks.cut_off();
+    }
+
+    fn heard(&mut self, attempt: Attempt, result: Result<Answer, StoreError>) -> Answer {
+        self.under_way.retain(|(other, _)| *other != attempt);
+        result.unwrap_or_else(|error| {
+            let kind = error.kind();
+            let leading = self.publish.borrow().grant.is_some();
+            if leading && !kind.is_transient() {
+                tracing::error!(target: "tenure", lease = %self.shared.name, %error, source = source_text(&error), "the store refuses a leader");
+            } else {
+                tracing::warn!(target: "tenure", lease = %self.shared.name, %error, source = source_text(&error), "store call failed");
+            }
+            self.last_error = Some(Arc::new(error));
+            Answer::Failed(kind)
+        })
+    }
+
+    fn step(&mut self, input: Input) {
+        let jitter = Jitter::new(fastrand::u16(..));
+        let suspended = self.shared.clock.suspended();
+        let slept = suspended.saturating_sub(self.suspended);
+        let mut actions = Vec::new();
+        if slept >= SHORTEST_SUSPEND {
+            self.suspended = suspended;
+            tracing::info!(target: "tenure", lease = %self.shared.name, ?slept, "the host was suspended");
+            actions = self.machine.step(self.shared.clock.now(), jitter, Input::Suspended(slept));
+        }
+        let held = matches!(&input, Input::Answer(Attempt { call: Call::Bid, .. }, _));
+        actions.extend(self.machine.step(self.shared.clock.now(), jitter, input));
+        let mut update = Update::default();
+        for action in actions {
+            self.perform(action, &mut update);
+        }
+        // Only now: an uncontended bid needs no watch, and is the common case of a short command.
+        if held && self.hints.is_none() && self.machine.end().is_none() {
+            self.hints = Some(self.shared.store.watch(&self.shared.name));
+        }
+        self.publish(update);
+    }
+
+    fn perform(&mut self, action: Action, update: &mut Update) {
+        match action {
+            Action::Bid(attempt) => {
+                let bid =
+                    Bid::new(self.shared.name.clone(), self.machine.candidate().clone(), self.shared.timing.ttl())
+                        .with_payload(self.shared.payload.clone());
+                let store = self.shared.store.clone();
+                self.call(attempt, async move { store.try_acquire(&bid).await.map(Answer::Acquired) });
+            }
+            Action::Renew(attempt, grant) => {
+                let store = self.shared.store.clone();
+                self.call(attempt, async move { store.renew(&grant).await.map(Answer::Renewed) });
+            }
+            Action::Release(attempt, grant) => {
+                let store = self.shared.store.clone();
+                self.call(attempt, async move { store.release(&grant).await.map(Answer::Released) });
+            }
+            Action::Read(attempt) => {
+                let (store, name) = (self.shared.store.clone(), self.shared.name.clone());
+                self.call(attempt, async move { store.read(&name).await.map(Answer::Read) });
+            }
+            Action::StartWork(grant) => {
+                tracing::info!(target: "tenure", lease = %self.shared.name, candidate = %grant.candidate, token = %grant.token, "elected");
+                update.grant = Some(grant);
+            }
+            Action::SignalStop => {}
+            Action::CutOff => {
+                update.cut_off = true;
+                self.tasks.cut_off();
+                // Nobody reports the end of work that runs in the user's own hands; its tasks can be waited for.
+                self.caller_ended |= !self.managed;
+            }
+            Action::ReportOverrun => self.overrun(),
+        }
+    }
+
+    /// Starts a store call. Of the same kind only the last one is still listened to besides: its late answer may say
+    /// that the lease is lost. Older ones are dropped.
+    fn call(&mut self, attempt: Attempt, call: impl Future<Output = Result<Answer, StoreError>> + Send + 'static) {
+        let same_kind = |(other, _): &(Attempt, AbortHandle)| other.call == attempt.call;
+        if self.under_way.iter().filter(|pending| same_kind(pending)).count() > 1
+            && let Some(oldest) = self.under_way.iter().position(same_kind)
+        {
+            self.under_way.remove(oldest).1.abort();
+        }
+        let (handle, registration) = AbortHandle::new_pair();
+        let call: StoreCall = Box::pin(async move { (attempt, call.await) });
+        self.calls.push(Abortable::new(call, registration));
+        self.under_way.push((attempt, handle));
+    }
+
+    fn overrun(&self) {
+        self.shared.overruns.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(
+            target: "tenure", lease = %self.shared.name, policy = ?self.shared.overrun,
+            "work goes on after it was cut off: it blocks its thread or swallowed its cancellation"
+        );
+        if self.shared.overrun == OverrunPolicy::Abort {
+            std::process::abort();
+        }
+    }
+
+    fn publish(&self, update: Update) {
+        let machine = &self.machine;
+        self.shared.standing.send_if_modified(|standing| {
+            let changed = *standing != machine.standing();
+            *standing = machine.standing();
+            changed
+        });
+        self.publish.send_if_modified(|published| {
+            let before = published.stage();
+            published.last_error.clone_from(&self.last_error);
+            published.grant = published.grant.take().or(update.grant);
+            published.cut_off |= update.cut_off;
+            let cause = machine.stopping_for().or(machine.end().map(|end| &end.cause));
+            if published.grant.is_some() {
+                if published.stopping.is_none() && machine.stopping_for().is_some() {
+                    published.stopping = cause.map(|cause| explained(loss_reason(cause), &self.last_error));
+                }
+                match machine.deadline() {
+                    Some(deadline) => published.deadline = deadline,
+                    None if published.lost.is_none() => {
+                        let reason = published.stopping.clone().or_else(|| cause.map(loss_reason));
+                        published.lost = Some(reason.unwrap_or(LossReason::Resigned));
+                    }
+                    None => {}
+                }
+            }
+            published.end = machine.end().cloned();
+            before != published.stage()
+        });
+        if machine.end().is_some() {
+            self.shared.set_herd(machine.herd());
+            tracing::debug!(target: "tenure", lease = %self.shared.name, end = ?machine.end(), "campaign ended");
+        }
+    }
+
+    fn new(
+        shared: Arc<Shared>,
+        pause: Duration,
+        managed: bool,
+        commands: mpsc::UnboundedReceiver<Command>,
+        publish: watch::Sender<Published>,
+        tasks: Tasks,
+    ) -> Self {
+        let candidate = CandidateId::draw(&shared.label);
+        let start_at = shared.clock.now() + pause;
+        Self {
+            machine: Machine::new(candidate, shared.timing, shared.on_finish, start_at, shared.herd()),
+            calls: FuturesUnordered::new(),
+            under_way: Vec::new(),
+            hints: None,
+            commands,
+            publish,
+            tasks,
+            managed,
+            caller_ended: false,
+            suspended: shared.clock.suspended(),
+            last_error: None,
+            shared,
+        }
+    }
+}
+
+/// What a step's actions change in the published value.
+#[derive(Default)]
+struct Update {
+    grant: Option<Grant>,
+    cut_off: bool,
+}
+
+/// A term that was ended on purpose, one way or another, was resigned.
+fn loss_reason(cause: &Cause) -> LossReason {
+    match cause {
+        Cause::Lost(reason) => reason.clone(),
+        _ => LossReason::Resigned,
+    }
+}
+
+fn explained(reason: LossReason, last_error: &Option<Arc<StoreError>>) -> LossReason {
+    match reason {
+        LossReason::Expired { kind: Some(kind), .. } => {
+            let error = last_error.clone().filter(|error| error.kind() == kind);
+            LossReason::Expired { kind: Some(kind), error }
+        }
+        reason => reason,
+    }
+}
+
+fn source_text(error: &StoreError) -> Option<String> {
+    std::error::Error::source(error).map(ToString::to_string)
+}

@@ -1,0 +1,38 @@
+//! Makes sure that exactly one instance of a service runs a piece of work: leader election through a lease in a store
+//! that the service already runs.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use tenure::{CancellationToken, Election, Ended};
+//!
+//! let store = tenure::connect("memory:").await?; // "redis://..", "etcd://..", "postgres://..": a feature each
+//! let election = Election::builder("nightly-compaction", store).candidate("worker-7").build()?;
+//! let shutdown = CancellationToken::new(); // cancel it when the service stops
+//! let ended = election
+//!     .run_as_leader(shutdown, |lead| async move {
+//!         // Only one candidate is here at any time. Hand the token to everything that is written.
+//!         lead.token()
+//!     })
+//!     .await?;
+//! assert!(matches!(ended, Ended::Finished(_)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate has no behaviour of its own: it re-exports [`tenure_core`] and the backends that its features turn on.
+//!
+//! | feature | URL | store |
+//! |---|---|---|
+//! | (always) | `memory:` | [`MemoryStore`] |
+//! | `sqlite` | `sqlite:///path/file.db` | `SqliteStore` |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod connect;
+
+pub use connect::connect;
+pub use tenure_core::*;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use tenure_sql::SqliteStore;
