@@ -125,7 +125,7 @@ struct Stop {
     signalled_at: Moment,
     cut_at: Option<Moment>,
     overrun_reported: bool,
-    /// The store said that the lease is not ours: nothing to renew or release.
+    /// The store said that the lease is not ours, or the deadline has passed: nothing to renew or release.
     gone: bool,
 }
 

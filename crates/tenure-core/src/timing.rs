@@ -271,7 +271,7 @@ mod tests {
         let base = Timing::builder(15 * S);
         assert_eq!(
             refusal(base.renew_every(6 * S)),
-            "renew_every 6s + 2 x attempt_timeout 3s + stop_budget 3s = 15s must not exceed the validity 14.69797029s of a \
+            "renew_every 6s + 2 x attempt_timeout 3s + stop_budget 3s = 15s must not exceed the validity 14.697970297s of a \
              ttl of 15s; lengthen the ttl or shorten the others"
         );
         assert_eq!(refusal(Timing::builder(Duration::ZERO)), "ttl is 0: it must be longer");

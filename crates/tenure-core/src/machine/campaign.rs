@@ -1,5 +1,6 @@
 //! Contending: bids, their answers, and the passing of time in every state.
 
+use super::leading::Manner;
 use super::*;
 
 impl Machine {
@@ -34,7 +35,7 @@ impl Machine {
                 // A bid that was given up holds the lease after all: the next one gets the same grant.
                 if let Answer::Acquired(Acquired::Granted(_)) = answer {
                     self.doubt = true;
-                    following.bid_at = following.earliest.max(step.now);
+                    following.bid_at = step.now;
                 }
             }
             (State::Settling { .. } | State::Leading { .. } | State::Stopping { .. }, Call::Bid) => {
@@ -91,7 +92,7 @@ impl Machine {
                 let give_up_at = self.stop_limit(step.now);
                 self.free(step, grant, give_up_at, stopped(), false);
             }
-            State::Leading { .. } => self.begin_stop(step, Cause::Stopped, false),
+            State::Leading { .. } => self.begin_stop(step, Cause::Stopped, Manner::Planned),
             State::Releasing(releasing) if releasing.then == Then::Follow => releasing.then = stopped(),
             State::Stopping { .. } | State::Releasing(_) | State::Ended(_) => {}
         }

@@ -33,7 +33,7 @@ impl Machine {
         let stop_at = term.stop_at(&self.timing);
         if step.now >= stop_at {
             let reason = term.expiry_reason(step.now, stop_at);
-            return self.begin_stop(step, Cause::Lost(reason), false);
+            return self.begin_stop(step, Cause::Lost(reason), Manner::Planned);
         }
         self.renew_if_due(step, stop_at);
     }
@@ -50,21 +50,24 @@ impl Machine {
             stop.overrun_reported = true;
             step.actions.push(Action::ReportOverrun);
         }
+        // Past the deadline nothing of the term can come back: an answer would be too late, a release not ours to make.
+        stop.gone |= step.now >= term.deadline;
         if !stop.gone {
             let deadline = term.deadline;
             self.renew_if_due(step, deadline);
         }
     }
 
-    /// Tells the work to stop; `at_once` cuts it off in the same step.
-    pub(super) fn begin_stop(&mut self, step: &mut Step, cause: Cause, at_once: bool) {
+    /// Tells the work to stop, as the manner says.
+    pub(super) fn begin_stop(&mut self, step: &mut Step, cause: Cause, manner: Manner) {
         let State::Leading { term } = &mut self.state else { return };
         step.actions.push(Action::SignalStop);
-        let mut stop = Stop { cause, signalled_at: step.now, cut_at: None, overrun_reported: false, gone: false };
-        if at_once {
-            stop.cut_at = Some(step.now);
+        let cut_at = (manner != Manner::Planned).then_some(step.now);
+        if cut_at.is_some() {
             step.actions.push(Action::CutOff);
         }
+        let gone = manner == Manner::Gone;
+        let stop = Stop { cause, signalled_at: step.now, cut_at, overrun_reported: false, gone };
         self.state = State::Stopping { term: term.clone(), stop };
         self.wind_up(step);
     }
@@ -72,7 +75,7 @@ impl Machine {
     /// The leader gives the lease up.
     pub(super) fn resign(&mut self, step: &mut Step) {
         match &mut self.state {
-            State::Leading { .. } => self.begin_stop(step, Cause::Lost(LossReason::Resigned), true),
+            State::Leading { .. } => self.begin_stop(step, Cause::Lost(LossReason::Resigned), Manner::AtOnce),
             State::Stopping { stop, .. } if stop.cut_at.is_none() => {
                 stop.cut_at = Some(step.now);
                 step.actions.push(Action::CutOff);
@@ -85,7 +88,7 @@ impl Machine {
     pub(super) fn work_ended(&mut self, step: &mut Step) {
         let (term, cause, ours) = match &self.state {
             State::Leading { term } => (term, Cause::Finished, true),
-            State::Stopping { term, stop } => (term, stop.cause.clone(), !stop.gone && step.now < term.deadline),
+            State::Stopping { term, stop } => (term, stop.cause.clone(), !stop.gone),
             _ => return,
         };
         if !ours || (cause == Cause::Finished && self.on_finish == OnFinish::Hold) {
@@ -144,24 +147,15 @@ impl Machine {
     fn lost(&mut self, step: &mut Step, reason: LossReason) {
         match &mut self.state {
             State::Settling { .. } => self.retry_bid(step, step.now),
-            State::Leading { .. } => {
-                self.begin_stop(step, Cause::Lost(reason), true);
-                self.forget_lease();
-            }
+            State::Leading { .. } => self.begin_stop(step, Cause::Lost(reason), Manner::Gone),
             State::Stopping { stop, .. } => {
+                stop.gone = true;
                 if stop.cut_at.is_none() {
                     stop.cut_at = Some(step.now);
                     step.actions.push(Action::CutOff);
                 }
-                self.forget_lease();
             }
             _ => {}
-        }
-    }
-
-    fn forget_lease(&mut self) {
-        if let State::Stopping { stop, .. } = &mut self.state {
-            stop.gone = true;
         }
     }
 
@@ -179,6 +173,17 @@ impl Machine {
         }
         step.actions.push(Action::Renew(attempt, grant));
     }
+}
+
+/// How the work of a term is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It gets its stop budget.
+    Planned,
+    /// It is cut off in the same step, and the lease is given back.
+    AtOnce,
+    /// It is cut off in the same step, and the lease is not ours any more.
+    Gone,
 }
 
 impl Stop {
