@@ -10,7 +10,7 @@ use std::fmt;
 /// give that (M. Kleppmann, "How to do distributed locking", 2016). Gaps are allowed.
 ///
 /// What it survives (a failover, a restored backup) depends on the store: see [`TokenDurability`](crate::TokenDurability).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "term", alias = "epoch", alias = "sequencer", alias = "revision")]
 pub struct FencingToken(pub u64);
 

@@ -291,6 +291,10 @@ impl Judge {
     /// Asked to stop, with a store that never answers again, the campaign ends in time.
     fn wind_up(&mut self) {
         let limit = self.play.now + self.timing().stop_budget() + self.timing().attempt_timeout();
+        // Work that overran its budget before is another matter.
+        if self.cut.is_some() && self.work_runs {
+            self.step(Input::WorkEnded);
+        }
         self.step(Input::Stop);
         while let Some(at) = self.play.machine.wake_at() {
             self.play.now = at;
