@@ -13,8 +13,8 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::campaign::Campaign;
 use crate::clock::{Clock, SystemClock};
-use crate::driver::Campaign;
 use crate::machine::{Cause, End, Herd, OnFinish, Standing};
 use crate::{
     ElectionError, Invalid, Label, Leadership, LeaseName, LeaseStore, LossReason, OverrunPolicy, Payload, Timing,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use crate::campaign::{Campaign, Handle};
 use crate::clock::Moment;
-use crate::driver::{Campaign, Handle};
 use crate::machine::Release;
 use crate::{ElectionError, FencingToken, LossReason};
 

@@ -5,6 +5,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod campaign;
 mod candidate;
 pub mod clock;
 mod descriptor;
