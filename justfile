@@ -32,6 +32,6 @@ spelling:
 licences:
     cargo deny check licenses bans sources
 
-# needs cargo-llvm-cov: line coverage of the machine and of the timing rule
+# needs cargo-tarpaulin: line coverage of the machine and of the timing rule
 coverage:
     ./integration/coverage.sh

@@ -134,7 +134,8 @@ pub trait LeaseStore: fmt::Debug + Send + Sync + 'static {
     /// a mere renewal.
     ///
     /// A hint, never proof. The stream reconnects by itself with backoff, tells of a gap by yielding
-    /// [`WakeUp::Resync`] once, and ends only when dropped. It may hold a connection and a task of its own, shared
+    /// [`WakeUp::Resync`] once, and ends only when dropped. What changes after this call returned must wake; where the
+    /// subscription stands only later, the stream yields [`WakeUp::Resync`] once it does. It may hold a connection and a task of its own, shared
     /// between all watches of a store. A store without push never yields.
     fn watch(&self, name: &LeaseName) -> BoxStream<'static, WakeUp> {
         let _ = name;
