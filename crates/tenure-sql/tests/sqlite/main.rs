@@ -1,0 +1,10 @@
+//! SQLite as the candidates of one host meet it: files, processes, locks, drops, wake-ups.
+
+#![cfg(feature = "sqlite")]
+
+mod bench;
+mod drops;
+mod files;
+mod locks;
+mod processes;
+mod watches;
