@@ -45,8 +45,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + Sized + 'static {
     /// Asks the database for a sign of life.
     async fn ping(&self, link: &mut Self::Link) -> Result<(), Problem>;
 
-    /// Takes the lease if it is free, has run out or is the candidate's own; `None` when it is not.
-    async fn bid(&self, link: &mut Self::Link, bid: &Bid) -> Result<Option<Won>, Problem>;
+    /// Takes the lease if it is free, has run out or is the candidate's own.
+    async fn bid(&self, link: &mut Self::Link, bid: &Bid) -> Result<Decision, Problem>;
 
     /// Extends the lease if it is this term's and has not run out; says whether it was.
     async fn renew(&self, link: &mut Self::Link, grant: &Grant) -> Result<bool, Problem>;
@@ -79,13 +79,23 @@ pub trait Dialect: fmt::Debug + Send + Sync + Sized + 'static {
 /// Rows that are listed in one statement.
 pub(crate) const PAGE: u16 = 500;
 
-/// What a bid won.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Won {
-    /// The number of the term.
-    pub token: i64,
-    /// Whether the term before it was given up in order, or there was none.
-    pub after_release: bool,
+/// An idle connection to a server is asked for a sign of life after this: it costs a round trip, and saves a doubtful
+/// write. While renewals follow one another no connection idles so long.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
+/// What became of a bid.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// The candidate holds the lease.
+    Won {
+        /// The number of the term.
+        token: i64,
+        /// Whether the term before it was given up in order, or there was none.
+        after_release: bool,
+    },
+    /// Somebody else does: this one, where the decision tells.
+    Lost(Option<Row>),
 }
 
 /// What to do with a connection before it is used again.

@@ -7,16 +7,24 @@ use tenure_core::StoreErrorKind;
 use crate::TableName;
 use crate::dialect::{Effect, Verdict};
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "mysql")]
+pub(crate) use mysql::{
+    is_duplicate as mysql_is_duplicate, leaves_session as mysql_leaves_session,
+    table_is_missing as mysql_table_is_missing, verdict as mysql,
+};
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::{
-    table_is_missing as postgres_table_is_missing, table_was_created as postgres_table_was_created, verdict as postgres,
+    leaves_session as postgres_leaves_session, table_is_missing as postgres_table_is_missing,
+    table_was_created as postgres_table_was_created, verdict as postgres,
 };
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "sqlite")]
 pub(crate) use sqlite::{is_busy as sqlite_is_busy, verdict as sqlite};
 
 /// The part that is the same for all databases; `None` for an error that the database itself reported. `place` is the

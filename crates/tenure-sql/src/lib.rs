@@ -13,11 +13,13 @@ mod table;
 mod text;
 mod watchers;
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod poll;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod tls;
@@ -27,7 +29,9 @@ pub use sqlx;
 pub use store::SqlStore;
 pub use table::TableName;
 
+#[cfg(feature = "mysql")]
+pub use mysql::{MySql, MySqlStore};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresStore};
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "sqlite")]
 pub use sqlite::{Sqlite, SqliteStore};

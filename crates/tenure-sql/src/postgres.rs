@@ -13,7 +13,7 @@ use tenure_core::{
     TokenDurability, WakeUpKind,
 };
 
-use crate::dialect::{Dialect, Effect, Health, Problem, Verdict, Won};
+use crate::dialect::{Decision, Dialect, Effect, Health, Problem, TRUSTED_FOR, Verdict};
 use crate::leases::Leases;
 use crate::row::{Remaining, Row, Seen, as_micros};
 use crate::text::shared;
@@ -103,10 +103,6 @@ pub struct Postgres {
     lock_timeout: Duration,
     version: OnceLock<u32>,
 }
-
-/// An idle connection is asked for a sign of life after this: it costs a round trip, and saves a doubtful write. While
-/// renewals follow one another no connection idles so long.
-const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
 impl Postgres {
     fn new(
@@ -231,15 +227,18 @@ impl Dialect for Postgres {
         Ok(link.ping().await?)
     }
 
-    async fn bid(&self, link: &mut PgConnection, bid: &Bid) -> Result<Option<Won>, Problem> {
+    async fn bid(&self, link: &mut PgConnection, bid: &Bid) -> Result<Decision, Problem> {
         let query = sqlx::query(self.statements.bid.clone())
             .bind(bid.name.as_str())
             .bind(bid.candidate.as_str())
             .bind(as_micros(bid.ttl))
             .bind(bid.payload.as_str());
         let rows = self.rows(link, query).await?;
-        let won = |row: &PgRow| Ok(Won { token: row.try_get(0)?, after_release: row.try_get(1)? });
-        rows.first().map(won).transpose()
+        let Some(found) = rows.first() else { return Ok(Decision::Lost(None)) };
+        Ok(match found.try_get::<Option<bool>, _>(7)? {
+            Some(after_release) => Decision::Won { token: found.try_get(2)?, after_release },
+            None => Decision::Lost(Some(row(found)?)),
+        })
     }
 
     async fn renew(&self, link: &mut PgConnection, grant: &Grant) -> Result<bool, Problem> {
@@ -300,8 +299,8 @@ impl Dialect for Postgres {
         }
     }
 
-    fn usable_after(&self, _: &sqlx::Error) -> bool {
-        false
+    fn usable_after(&self, error: &sqlx::Error) -> bool {
+        self.begin.is_none() && crate::error::postgres_leaves_session(error)
     }
 
     fn translate(&self, error: &sqlx::Error, effect: Effect) -> Verdict {

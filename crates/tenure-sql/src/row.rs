@@ -70,6 +70,12 @@ pub(crate) fn token(number: i64) -> Result<FencingToken, Problem> {
     u64::try_from(number).map(FencingToken).map_err(|_| foreign("its token is negative"))
 }
 
+/// Text that the table holds as bytes.
+#[cfg(feature = "mysql")]
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Problem> {
+    String::from_utf8(bytes).map_err(|_| foreign("it holds text that is not utf-8"))
+}
+
 /// A duration as the table holds it. Bounded by what the descriptor allows, so that it always fits.
 pub(crate) fn as_micros(d: Duration) -> i64 {
     i64::try_from(d.as_micros()).unwrap_or(i64::MAX)

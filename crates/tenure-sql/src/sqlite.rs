@@ -14,9 +14,10 @@ use tenure_core::{
     TokenDurability, WakeUpKind,
 };
 
-use crate::dialect::{Dialect, Effect, Health, Problem, Verdict, Won};
+use crate::dialect::{Decision, Dialect, Effect, Health, Problem, Verdict};
 use crate::leases::Leases;
 use crate::row::{Remaining, Row, Seen, as_micros};
+use crate::text::{LOOK, padded};
 use crate::{SqlConfig, SqlStore, TableName};
 
 mod file;
@@ -243,7 +244,7 @@ impl Dialect for Sqlite {
         Ok(link.raw.ping().await?)
     }
 
-    async fn bid(&self, link: &mut Link, bid: &Bid) -> Result<Option<Won>, Problem> {
+    async fn bid(&self, link: &mut Link, bid: &Bid) -> Result<Decision, Problem> {
         let host = self.host()?;
         // All rows, here and below: an error of the commit comes after the row that the statement returns.
         let rows: Vec<(i64, bool)> = sqlx::query_as(self.statements.bid.clone())
@@ -257,7 +258,10 @@ impl Dialect for Sqlite {
             .bind(&*host.time_namespace)
             .fetch_all(&mut link.raw)
             .await?;
-        Ok(rows.first().map(|&(token, after_release)| Won { token, after_release }))
+        Ok(match rows.first() {
+            Some(&(token, after_release)) => Decision::Won { token, after_release },
+            None => Decision::Lost(None),
+        })
     }
 
     async fn renew(&self, link: &mut Link, grant: &Grant) -> Result<bool, Problem> {
@@ -315,10 +319,10 @@ impl Dialect for Sqlite {
 
     async fn look(&self, link: &mut Link, names: &[LeaseName]) -> Result<Vec<Seen>, Problem> {
         let mut all = Vec::with_capacity(names.len());
-        for names in names.chunks(sql::LOOK) {
+        for names in names.chunks(LOOK) {
             let mut query = sqlx::query_as::<_, (String, Option<String>, i64)>(self.statements.look.clone());
-            for place in 0..sql::LOOK {
-                query = query.bind(names[place.min(names.len() - 1)].as_str());
+            for name in padded(names) {
+                query = query.bind(name);
             }
             let rows = query.fetch_all(&mut link.raw).await?;
             all.extend(rows.into_iter().map(|(name, candidate, token)| Seen { name, candidate, token }));

@@ -12,7 +12,7 @@ use tenure_core::{
     StoreDescriptor, StoreError, StoreErrorKind, WakeUp,
 };
 
-use crate::dialect::{Dialect, Effect, PAGE, Problem, Won};
+use crate::dialect::{Decision, Dialect, Effect, PAGE};
 use crate::leases::{Call, Leases};
 use crate::row::{Row, token};
 use crate::{SqlConfig, watchers};
@@ -80,13 +80,15 @@ impl<D: Dialect> LeaseStore for SqlStore<D> {
     async fn try_acquire(&self, bid: &Bid) -> Result<Acquired, StoreError> {
         self.check_ttl(Operation::Acquire, &bid.name, bid.ttl)?;
         let mut call = self.leases.call(Operation::Acquire, Some(&bid.name)).await?;
-        match call.run(Effect::Write, |dialect, link| dialect.bid(link, bid)).await? {
-            Some(won) => granted(bid, won).map(Acquired::Granted).map_err(|problem| call.error(problem)),
-            None => {
-                let found = found(&mut call, &bid.name).await?;
-                Ok(Acquired::Held(held(bid, found)))
+        let found = match call.run(Effect::Write, |dialect, link| dialect.bid(link, bid)).await? {
+            Decision::Won { token: number, after_release } => {
+                let token = token(number).map_err(|problem| call.error(problem))?;
+                return Ok(Acquired::Granted(Grant::of(bid, token).with_after_release(after_release)));
             }
-        }
+            Decision::Lost(Some(row)) => row.record().map_err(|problem| call.error(problem))?,
+            Decision::Lost(None) => found(&mut call, &bid.name).await?,
+        };
+        Ok(Acquired::Held(held(bid, found)))
     }
 
     async fn renew(&self, grant: &Grant) -> Result<Renewed, StoreError> {
@@ -141,10 +143,6 @@ impl<D: Dialect> LeaseStore for SqlStore<D> {
 async fn found<D: Dialect>(call: &mut Call<'_, D>, name: &LeaseName) -> Result<Option<LeaseRecord>, StoreError> {
     let row = call.run(Effect::Read, |dialect, link| dialect.find(link, name)).await?;
     row.map_or(Ok(None), Row::record).map_err(|problem| call.error(problem))
-}
-
-fn granted(bid: &Bid, won: Won) -> Result<Grant, Problem> {
-    Ok(Grant::of(bid, token(won.token)?).with_after_release(won.after_release))
 }
 
 /// Who holds the lease that the bid did not get. When it was given up, or became the candidate's own by a late copy of

@@ -19,3 +19,11 @@ pub(crate) fn check_built_in(plain: &str) -> Result<(), Invalid> {
          say {plain} for plain text"
     )))
 }
+
+/// The refusal of an `sslmode` that is not known, or may fall back to plain text in silence.
+pub(crate) fn refuse_mode(mode: &str) -> Invalid {
+    Invalid::new(format!(
+        "store url has sslmode={mode:?}: verify-full, verify-ca, require or disable is expected; what may fall back to \
+         plain text in silence is not offered"
+    ))
+}

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tenure_core::{LeaseStore, MemoryStore, Operation, StoreError, StoreErrorKind, StoreUrl};
 
 /// The schemes that Tenure knows, and the feature that each needs.
-const SCHEMES: [(&str, &str); 1] = [("sqlite", "sqlite")];
+const SCHEMES: [(&str, &str); 5] =
+    [("sqlite", "sqlite"), ("redis", "redis"), ("rediss", "redis"), ("etcd", "etcd"), ("etcds", "etcd")];
 
 /// Opens the store at `url` and sets it up where that takes nothing but opening it (SQLite).
 ///
@@ -28,6 +29,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LeaseStore>, StoreError> {
         }
         #[cfg(feature = "sqlite")]
         "sqlite" => Ok(Arc::new(tenure_sql::SqliteStore::connect(&url).await?)),
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" => Ok(Arc::new(tenure_redis::RedisStore::connect(&url).await?)),
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => Ok(Arc::new(tenure_etcd::EtcdStore::connect(&url).await?)),
         scheme => Err(unsupported(scheme)),
     }
 }
@@ -57,7 +62,10 @@ mod tests {
     async fn an_unknown_scheme_is_refused_with_the_known_ones_and_without_the_url() {
         let error = connect("mongodb://user:canary@h/db").await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unsupported);
-        assert!(error.to_string().contains("the scheme \"mongodb\" is not known; known are memory, sqlite"), "{error}");
+        assert!(
+            error.to_string().contains("the scheme \"mongodb\" is not known; known are memory, sqlite, redis"),
+            "{error}"
+        );
         assert!(!format!("{error} {error:?}").contains("canary"));
     }
 

@@ -26,6 +26,11 @@
 //! |---|---|---|
 //! | (always) | `memory:` | [`MemoryStore`] |
 //! | `sqlite` | `sqlite:///path/file.db` | `SqliteStore` |
+//! | `redis` | `redis://host`, `rediss://host` | `RedisStore` |
+//! | `etcd` | `etcd://h1:2379,h2:2379/prefix`, `etcds://..` | `EtcdStore` |
+//!
+//! `tls-rustls` and `tls-native` turn TLS on in the backends that are on; without one of them a URL that asks for TLS is
+//! refused.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -33,6 +38,12 @@ mod connect;
 
 pub use connect::connect;
 pub use tenure_core::*;
+#[cfg(feature = "etcd")]
+#[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
+pub use tenure_etcd::EtcdStore;
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use tenure_redis::RedisStore;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use tenure_sql::SqliteStore;

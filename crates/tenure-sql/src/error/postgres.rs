@@ -55,6 +55,10 @@ pub(crate) fn verdict(error: &sqlx::Error, effect: Effect, table: &TableName, se
             Invalid,
             format!("the database cannot hold this text ({message}): use a database with the encoding utf8"),
         ),
+        "08P01" if message.contains("startup parameter") => Verdict::new(
+            Unsupported,
+            format!("{server} is a pooler that takes no session settings ({message}): set pgbouncer=true"),
+        ),
         "08P01" if effect == Effect::Connect => {
             Verdict::new(Unavailable, format!("{server} refuses the connection ({message})"))
         }
@@ -65,6 +69,12 @@ pub(crate) fn verdict(error: &sqlx::Error, effect: Effect, table: &TableName, se
     }
 }
 
+/// Whether the server answered in order and goes on: a statement that failed outside a transaction leaves nothing.
+pub(crate) fn leaves_session(error: &sqlx::Error) -> bool {
+    let code = code(error);
+    !code.is_empty() && !["08", "25", "53", "57P", "58", "XX"].iter().any(|class| code.starts_with(class))
+}
+
 /// Whether the table, or nothing else, is missing.
 pub(crate) fn table_is_missing(error: &sqlx::Error) -> bool {
     code(error) == "42P01"
@@ -72,7 +82,7 @@ pub(crate) fn table_is_missing(error: &sqlx::Error) -> bool {
 
 /// Whether somebody else created the table at the same time: `IF NOT EXISTS` is no lock.
 pub(crate) fn table_was_created(error: &sqlx::Error) -> bool {
-    matches!(&*code(error), "23505" | "42P07")
+    matches!(&*code(error), "23505" | "42P07" | "42710")
 }
 
 fn code(error: &sqlx::Error) -> String {

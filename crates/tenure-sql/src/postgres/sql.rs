@@ -61,15 +61,24 @@ pub(super) fn ddl(table: &TableName) -> String {
     )
 }
 
-/// `$1` name, `$2` candidate, `$3` ttl, `$4` payload. The later of the stored and the new expiry is kept for one's own
-/// term: a late copy of a bid never shortens it.
+/// `$1` name, `$2` candidate, `$3` ttl, `$4` payload. One row: the lease, with `after_release` when it was won. No row
+/// when the lease was free for this statement's snapshot, and somebody else was faster.
+///
+/// A lease that somebody holds is told from the snapshot, without a lock: a conflict would lock the row before it looks
+/// at it, so that bids would wait for renewals, and write. The later of the stored and the new expiry is kept for one's
+/// own term: a late copy of a bid never shortens it.
 fn bid(table: &str) -> String {
     let own = "lease.candidate = excluded.candidate AND lease.expires_at > excluded.acquired_at";
+    let left = "(extract(epoch FROM expires_at - now) * 1000000)::bigint";
+    let since = "(extract(epoch FROM acquired_at) * 1000000)::bigint";
     format!(
-        "WITH clock AS (SELECT clock_timestamp() AS now), won AS (
+        "WITH clock AS (SELECT clock_timestamp() AS now), held AS (
+    SELECT lease.*, now FROM {table} AS lease, clock WHERE name = $1 AND candidate <> $2 AND expires_at > now
+), won AS (
     INSERT INTO {table} AS lease
         (name, candidate, token, expires_at, ttl, acquired_at, payload, after_release)
-    SELECT $1, $2, 1, now + $3::bigint * interval '1 microsecond', $3::bigint, now, $4, true FROM clock
+    SELECT $1, $2, 1, now + $3::bigint * interval '1 microsecond', $3::bigint, now, $4, true
+    FROM clock WHERE NOT EXISTS (SELECT FROM held)
     ON CONFLICT (name) DO UPDATE SET
         token = CASE WHEN {own} THEN lease.token ELSE lease.token + 1 END,
         expires_at = CASE WHEN {own} THEN greatest(lease.expires_at, excluded.expires_at) ELSE excluded.expires_at END,
@@ -80,8 +89,11 @@ fn bid(table: &str) -> String {
         payload = excluded.payload
     WHERE lease.candidate IS NULL OR lease.candidate = excluded.candidate
         OR lease.expires_at <= excluded.acquired_at
-    RETURNING name, token, after_release)
-SELECT token, after_release, pg_notify('{CHANNEL}', name) FROM won"
+    RETURNING *
+)
+SELECT name, candidate, token, 0::bigint, ttl, {since}, payload, after_release, pg_notify('{CHANNEL}', name) FROM won
+UNION ALL
+SELECT name, candidate, token, {left}, ttl, {since}, payload, NULL, NULL FROM held"
     )
 }
 

@@ -100,12 +100,7 @@ fn encrypted(options: PgConnectOptions, url: &StoreUrl) -> Result<PgConnectOptio
         Some("require") => PgSslMode::Require,
         Some("verify-ca") => PgSslMode::VerifyCa,
         Some("verify-full") => PgSslMode::VerifyFull,
-        Some(other) => {
-            return Err(Invalid::new(format!(
-                "store url has sslmode={other:?}: verify-full, verify-ca, require or disable is expected; what may fall \
-                 back to plain text in silence is not offered"
-            )));
-        }
+        Some(other) => return Err(tls::refuse_mode(other)),
         None if tls::stays_on_this_host(options.get_host()) => PgSslMode::Disable,
         None => PgSslMode::VerifyFull,
     };

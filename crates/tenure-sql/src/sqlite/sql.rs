@@ -8,10 +8,7 @@ use sqlx::SqlStr;
 
 use crate::TableName;
 use crate::dialect::PAGE;
-use crate::text::shared;
-
-/// Names that are looked at in one statement.
-pub(super) const LOOK: usize = 32;
+use crate::text::{LOOK, places, shared};
 
 /// The statements on one table.
 #[derive(Debug)]
@@ -119,10 +116,8 @@ fn page(table: &str) -> String {
     format!("{} WHERE name > ?4 ORDER BY name LIMIT {PAGE}", row(table))
 }
 
-/// As many names as there are places; the caller repeats one where it has fewer.
 fn look(table: &str) -> String {
-    let places = vec!["?"; LOOK].join(", ");
-    format!("SELECT name, candidate, token FROM {table} WHERE name IN ({places})")
+    format!("SELECT name, candidate, token FROM {table} WHERE name IN ({})", places(LOOK))
 }
 
 /// Switches the file to write-ahead logging, creates the table, asks for each column (a foreign table has others), and

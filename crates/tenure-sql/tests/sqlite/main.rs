@@ -1,6 +1,7 @@
 //! SQLite as the candidates of one host meet it: files, processes, locks, drops, wake-ups.
 
 #![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod bench;
 mod drops;
