@@ -17,7 +17,7 @@ use crate::campaign::Campaign;
 use crate::clock::{Clock, SystemClock};
 use crate::machine::{Cause, End, Herd, OnFinish, Standing};
 use crate::{
-    ElectionError, Invalid, Label, Leadership, LeaseName, LeaseStore, LossReason, OverrunPolicy, Payload, Timing,
+    ElectionError, Invalid, Label, Leadership, LeaseName, LeaseStore, LossReason, OverrunPolicy, Payload, Term, Timing,
 };
 
 /// One candidate's part in the contest for one lease.
@@ -236,7 +236,7 @@ impl Election {
                     campaign.stop();
                 }
                 returned = &mut work => {
-                    if returned.is_ok() && !asked && let Some(reason) = term.is_ending() {
+                    if returned.is_ok() && !asked && let Some(reason) = ending(&term) {
                         tracing::warn!(target: "tenure", lease = %self.shared.name, %reason, "work returned after its term was lost; its result is dropped");
                         return Outcome::Cut;
                     }
@@ -253,6 +253,11 @@ impl Election {
     fn short_grant(&self, granted: Duration) -> ElectionError {
         ElectionError::ShortGrant { asked: self.shared.timing.ttl(), granted }
     }
+}
+
+/// Why the term is over or ending, though the driver may not have noticed its deadline yet.
+fn ending(term: &Term) -> Option<LossReason> {
+    term.is_ending().or_else(|| term.check().err())
 }
 
 enum Outcome<T> {

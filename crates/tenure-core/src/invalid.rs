@@ -1,5 +1,6 @@
 //! The refusal of a value, shared by every type that parses instead of validating.
 
+use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
 /// Says why a value was refused before anything was sent: what was wrong, and what is allowed.
@@ -13,6 +14,13 @@ impl Invalid {
     /// A refusal that reads `message`: lower case, one line, without secrets.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
+    }
+}
+
+/// So that a value that is valid already can stand where one is parsed.
+impl From<Infallible> for Invalid {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

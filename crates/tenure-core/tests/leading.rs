@@ -162,6 +162,21 @@ async fn a_result_that_comes_after_a_loss_is_dropped_and_one_after_a_shutdown_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_that_comes_after_the_deadline_is_dropped_though_nobody_noticed_the_deadline_yet() {
+    let bench = Bench::new();
+    let election = bench.builder("a").once().build().unwrap();
+    let clock = bench.clock.clone();
+    let ended = election
+        .run_as_leader(CancellationToken::new(), |_| async {
+            // The whole process was frozen: no timer fired, no task ran.
+            clock.advance(20 * S);
+            "too late"
+        })
+        .await;
+    assert!(matches!(ended.unwrap(), Ended::Lost(LossReason::Expired { .. })));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_of_the_work_is_its_result() {
     let bench = Bench::new();
     let ended =

@@ -5,8 +5,17 @@ use std::sync::Arc;
 use tenure_core::{LeaseStore, MemoryStore, Operation, StoreError, StoreErrorKind, StoreUrl};
 
 /// The schemes that Tenure knows, and the feature that each needs.
-const SCHEMES: [(&str, &str); 5] =
-    [("sqlite", "sqlite"), ("redis", "redis"), ("rediss", "redis"), ("etcd", "etcd"), ("etcds", "etcd")];
+const SCHEMES: [(&str, &str); 9] = [
+    ("sqlite", "sqlite"),
+    ("redis", "redis"),
+    ("rediss", "redis"),
+    ("etcd", "etcd"),
+    ("etcds", "etcd"),
+    ("postgres", "postgres"),
+    ("postgresql", "postgres"),
+    ("mysql", "mysql"),
+    ("mariadb", "mysql"),
+];
 
 /// Opens the store at `url` and sets it up where that takes nothing but opening it (SQLite).
 ///
@@ -33,15 +42,19 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LeaseStore>, StoreError> {
         "redis" | "rediss" => Ok(Arc::new(tenure_redis::RedisStore::connect(&url).await?)),
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => Ok(Arc::new(tenure_etcd::EtcdStore::connect(&url).await?)),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(tenure_sql::PostgresStore::connect(&url).await?)),
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Ok(Arc::new(tenure_sql::MySqlStore::connect(&url).await?)),
         scheme => Err(unsupported(scheme)),
     }
 }
 
-fn invalid(store: &'static str, error: tenure_core::Invalid) -> StoreError {
+pub(crate) fn invalid(store: &'static str, error: tenure_core::Invalid) -> StoreError {
     StoreError::new(StoreErrorKind::Invalid, Operation::Connect, store).with_detail(error.to_string())
 }
 
-fn unsupported(scheme: &str) -> StoreError {
+pub(crate) fn unsupported(scheme: &str) -> StoreError {
     let detail = match SCHEMES.iter().find(|(known, _)| *known == scheme) {
         Some((_, feature)) => {
             format!("this build lacks the scheme {scheme:?}: turn on the feature {feature:?} of the crate tenure")

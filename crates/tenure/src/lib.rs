@@ -26,6 +26,8 @@
 //! |---|---|---|
 //! | (always) | `memory:` | [`MemoryStore`] |
 //! | `sqlite` | `sqlite:///path/file.db` | `SqliteStore` |
+//! | `postgres` | `postgres://host/database` | `PostgresStore` |
+//! | `mysql` | `mysql://host/database` | `MySqlStore` |
 //! | `redis` | `redis://host`, `rediss://host` | `RedisStore` |
 //! | `etcd` | `etcd://h1:2379,h2:2379/prefix`, `etcds://..` | `EtcdStore` |
 //!
@@ -35,8 +37,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connect;
+mod schema;
 
 pub use connect::connect;
+pub use schema::schema;
 pub use tenure_core::*;
 #[cfg(feature = "etcd")]
 #[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
@@ -44,6 +48,12 @@ pub use tenure_etcd::EtcdStore;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use tenure_redis::RedisStore;
+#[cfg(feature = "mysql")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
+pub use tenure_sql::MySqlStore;
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub use tenure_sql::PostgresStore;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use tenure_sql::SqliteStore;

@@ -1,0 +1,27 @@
+//! On systems without a subreaper nothing is known of processes outside the program's own group.
+
+use std::collections::HashSet;
+use std::io;
+
+use rustix::process::{Pid, Signal};
+
+/// A process below this one; here none is ever found.
+pub(super) struct Descendant {
+    /// Its process group.
+    pub(super) group: Option<Pid>,
+}
+
+impl Descendant {
+    /// Sends `signal`.
+    pub(super) fn signal(&self, _signal: Signal) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows nothing.
+pub(super) fn visit(_except: &HashSet<Pid>, _visit: impl FnMut(&Descendant)) {}
+
+/// Not known.
+pub(super) fn children_of_this_process() -> HashSet<Pid> {
+    HashSet::new()
+}

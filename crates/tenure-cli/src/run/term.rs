@@ -1,0 +1,149 @@
+//! One term: the program runs from the grant until it has ended, or has to.
+
+use std::future::pending;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tenure::clock::{Clock, Moment, SystemClock};
+use tenure::{Grant, Leadership};
+
+use super::gate::Gate;
+use super::outcome::Outcome;
+use super::plan::Plan;
+use super::session::{Program, Session};
+use crate::exit;
+
+/// Longest time that a cut-off blocks for the kernel to carry out a KILL. What is left then is still waited for before
+/// the lease is given back.
+const LONGEST_KILL: Duration = Duration::from_millis(100);
+
+/// Runs the program while `lead` lasts. When this returns, nothing of it is left. When it is dropped, it has been killed.
+pub(crate) async fn lead(session: &Session, gate: &Gate, lead: Leadership) {
+    // Asked to stop between the grant and now.
+    if session.stop().is_some() {
+        return;
+    }
+    let granted_at = SystemClock.now();
+    if let Err(outcome) = start(session, gate, &lead) {
+        session.not_started(outcome);
+        // Frees the lease whatever is to become of it after a program that ran, and does not return.
+        let _ = lead.resign().await;
+        return;
+    }
+    let _cut_off = CutOff(session);
+    supervise(session, &lead).await;
+    hold(session, &lead, granted_at).await;
+}
+
+/// Kills the program when the term is cut off, before anybody can take its place.
+struct CutOff<'a>(&'a Session);
+
+impl Drop for CutOff<'_> {
+    fn drop(&mut self) {
+        if self.0.is_program_alive() {
+            self.0.kill_and_wait(LONGEST_KILL);
+        }
+    }
+}
+
+/// Waits until nothing of the program is left: it ends by itself, or is told to stop and then made to.
+async fn supervise(session: &Session, lead: &Leadership) {
+    let Plan { stop_signal, kill_grace, kill_room, .. } = session.plan;
+    let mut kill_at: Option<Moment> = None;
+    let mut stopping = false;
+    while let Some(program) = session.program().filter(|program| program.alive) {
+        if let Some(end) = program.end.filter(|_| kill_at.is_none() && by_itself(&program, lead, stopping)) {
+            // What it leaves behind ran under this term too, and has to go before the next one.
+            session.set_ended_leading(end);
+            session.ask_to_stop(stop_signal);
+            kill_at = Some(SystemClock.now() + kill_grace);
+        }
+        tokio::select! {
+            () = session.changed() => {}
+            () = lead.stopping(), if !stopping => {
+                stopping = true;
+                session.ask_to_stop(stop_signal);
+                let latest = lead.deadline().saturating_sub(kill_room);
+                kill_at = Some(kill_at.map_or(latest, |at| at.min(latest)));
+            }
+            () = sleep_until(kill_at), if !program.killing => session.kill(),
+        }
+    }
+    if let Some(program) = session.program().filter(|program| by_itself(program, lead, stopping))
+        && let Some(end) = program.end
+        && session.ended_leading().is_none()
+    {
+        session.set_ended_leading(end);
+    }
+}
+
+/// Whether the program has ended with nobody making it: under a term that was not over, however late word of that comes.
+fn by_itself(program: &Program, lead: &Leadership, stopping: bool) -> bool {
+    !stopping && !program.killing && lead.check().is_ok()
+}
+
+/// Keeps the lease for as long as was asked for at least. If that cannot be, it is left to run out.
+async fn hold(session: &Session, lead: &Leadership, granted_at: Moment) {
+    let until = granted_at + session.plan.min_hold;
+    if session.ended_leading().is_none() || SystemClock.now() >= until {
+        return;
+    }
+    tokio::select! {
+        () = SystemClock.sleep_until(until) => {}
+        () = lead.stopping() => {
+            session.leave();
+            pending().await
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Moment>) {
+    match at {
+        Some(at) => SystemClock.sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+fn start(session: &Session, gate: &Gate, lead: &Leadership) -> Result<(), Outcome> {
+    let interrupted = || Outcome::failed(anyhow::anyhow!("the grant of this term is not known"));
+    let grant = gate.granted().filter(|grant| grant.token == lead.token()).ok_or_else(interrupted)?;
+    let plan = &session.plan;
+    let mut command = command(plan, &grant, &gate.kind()).ok_or_else(interrupted)?;
+    session.start(&mut command, lead.term()).map_err(|error| {
+        let code = code_of(&error, plan);
+        let error = anyhow::Error::new(error).context(format!("cannot run {}", plan.command[0].display()));
+        Outcome::Failed { code, error }
+    })
+}
+
+/// The program with its environment: what it may want to know about its term, and nothing of how to reach the store.
+fn command(plan: &Plan, grant: &Grant, store_kind: &str) -> Option<Command> {
+    let (program, arguments) = plan.command.split_first()?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TENURE_")) {
+        command.env_remove(name);
+    }
+    command
+        .env("TENURE_NAME", grant.name.as_str())
+        .env("TENURE_CANDIDATE", grant.candidate.as_str())
+        .env("TENURE_TOKEN", grant.token.to_string())
+        .env("TENURE_TTL_MS", grant.ttl.as_millis().to_string())
+        .env("TENURE_STORE_KIND", store_kind);
+    Some(command)
+}
+
+/// As a shell has it: 127 when there is no such program, 126 when it is there but cannot be run. Where the system has no
+/// room for any process, the program has nothing to do with it.
+fn code_of(error: &io::Error, plan: &Plan) -> u8 {
+    let path_exists =
+        || std::path::Path::new(&plan.command[0]).exists() && plan.command[0].as_encoded_bytes().contains(&b'/');
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        // A script whose interpreter is missing is there itself.
+        Some(Errno::NOENT) if !path_exists() => exit::NOT_FOUND,
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => exit::FAILED,
+        _ => exit::NOT_EXECUTABLE,
+    }
+}

@@ -1,0 +1,195 @@
+//! A program and everything that it starts.
+
+use std::collections::HashSet;
+use std::io;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
+
+use super::descendants;
+
+/// The processes of one term: a program, and what it starts.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    program: Pid,
+    /// Whether the program leads a process group of its own.
+    own_group: bool,
+    /// Children that were there before, which `exec` left to this process.
+    strangers: HashSet<Pid>,
+    end: Option<End>,
+    alive: bool,
+    asked_to_stop: bool,
+    killing: bool,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With this exit code.
+    Code(u8),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Time between two rounds of killing while waiting for the kernel to carry the last one out.
+const ROUND: Duration = Duration::from_micros(500);
+
+impl Tree {
+    /// Starts `command`, which leads a process group of its own if `own_group` says so.
+    ///
+    /// # Errors
+    ///
+    /// The system's own, when nothing was started.
+    pub(crate) fn start(command: &mut Command, own_group: bool) -> io::Result<Self> {
+        use std::os::unix::process::CommandExt;
+        let strangers = descendants::children_of_this_process();
+        if own_group {
+            command.process_group(0);
+        }
+        // Not waited for through the handle: one loop takes note of all processes that end, inherited ones too.
+        let child = command.spawn()?;
+        let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let program = program.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
+        let (end, alive) = (None, true);
+        Ok(Self { program, own_group, strangers, end, alive, asked_to_stop: false, killing: false })
+    }
+
+    /// How the program itself ended, once it has.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Whether any process of the tree is left, as far as was taken note of.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.alive
+    }
+
+    /// Whether it was asked to stop.
+    pub(crate) fn is_asked_to_stop(&self) -> bool {
+        self.asked_to_stop
+    }
+
+    /// Whether it is being killed.
+    pub(crate) fn is_killing(&self) -> bool {
+        self.killing
+    }
+
+    /// Takes note of processes that have ended. What comes to light meanwhile is killed too, if the tree is.
+    pub(crate) fn reap(&mut self) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.program => self.end = Some(End::of(status)),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break,
+                // No child is left. As this process inherits every orphan below it, that is proof: nothing is left.
+                Err(_) => {
+                    self.end = self.end.or(Some(End::Signal(Signal::KILL.as_raw())));
+                    self.alive = false;
+                    return;
+                }
+            }
+        }
+        self.alive = self.end.is_none() || self.strangers.is_empty() || self.finds_any();
+        if self.alive && self.killing {
+            self.signal(Signal::KILL);
+        }
+    }
+
+    /// Asks every process of the tree to stop. A stopped one is woken up for it.
+    pub(crate) fn ask_to_stop(&mut self, signal: Signal) {
+        self.asked_to_stop = true;
+        self.signal(signal);
+        self.signal(Signal::CONT);
+    }
+
+    /// Takes it that every process of the tree has been asked to stop by somebody else.
+    pub(crate) fn was_asked_to_stop(&mut self) {
+        self.asked_to_stop = true;
+    }
+
+    /// Kills every process of the tree; [`reap`](Self::reap) catches those that are being started right now.
+    pub(crate) fn kill(&mut self) {
+        self.killing = true;
+        self.signal(Signal::KILL);
+        self.reap();
+    }
+
+    /// Kills every process of the tree, and returns when none is left or `longest` is over. Blocks the thread: for when
+    /// nothing may happen before the tree is gone.
+    pub(crate) fn kill_and_wait(&mut self, longest: Duration) {
+        let start = Instant::now();
+        self.kill();
+        while self.alive && start.elapsed() < longest {
+            thread::sleep(ROUND);
+            self.kill();
+        }
+    }
+
+    /// Sends `signal` to every process of the tree.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let group = self.group();
+        if let Some(group) = group {
+            said(kill_process_group(group, signal).map_err(io::Error::from), signal);
+        }
+        descendants::visit(&self.strangers, |found| {
+            if group.is_none() || found.group != group {
+                said(found.signal(signal), signal);
+            }
+        });
+    }
+
+    /// Sends `signal` to the program alone.
+    pub(crate) fn signal_program(&self, signal: Signal) {
+        if self.end.is_none() {
+            said(kill_process(self.program, signal).map_err(io::Error::from), signal);
+        }
+    }
+
+    /// The group, as long as its number is sure to mean it: the number is the program's, kept until that is waited for.
+    fn group(&self) -> Option<Pid> {
+        (self.own_group && self.end.is_none()).then_some(self.program)
+    }
+
+    fn finds_any(&self) -> bool {
+        let mut any = false;
+        descendants::visit(&self.strangers, |_| any = true);
+        any
+    }
+}
+
+impl End {
+    fn of(status: WaitStatus) -> Self {
+        match status.exit_status() {
+            Some(code) => Self::Code(u8::try_from(code).unwrap_or(u8::MAX)),
+            None => Self::Signal(status.terminating_signal().unwrap_or(Signal::KILL.as_raw())),
+        }
+    }
+
+    /// The exit code that passes it on.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => crate::exit::of_signal(signal),
+        }
+    }
+
+    /// The signal, if one ended it.
+    pub(crate) fn signal(self) -> Option<i32> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(signal) => Some(signal),
+        }
+    }
+}
+
+/// A process that is gone needs no signal; one that may not be signalled runs under another user.
+fn said(result: io::Result<()>, signal: Signal) {
+    if let Err(error) = result
+        && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
+    {
+        tracing::error!(%error, ?signal, "a process of the program cannot be signalled");
+    }
+}
