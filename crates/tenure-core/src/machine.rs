@@ -39,7 +39,7 @@ mod io;
 mod term;
 
 pub use io::{Action, Answer, Attempt, Call, Cause, End, Input, Jitter, Release};
-use term::{Flight, Term, poll_delay, retry_delay};
+use term::{Flight, SHORTEST_ATTEMPT, Term, poll_delay, retry_delay};
 
 /// Decides one campaign of one candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -13,6 +13,8 @@ impl Machine {
         let State::Settling { term, start_at } = &mut self.state else { return };
         let stop_at = term.stop_at(&self.timing);
         if step.now >= term.deadline {
+            // The record outlives the deadline by what drift was allowed for.
+            self.doubt = true;
             return self.retry_bid(step, step.now);
         }
         if step.now >= stop_at {
@@ -146,7 +148,11 @@ impl Machine {
     /// The lease is not ours any more: no later answer can change that, and nothing of the term may go on.
     fn lost(&mut self, step: &mut Step, reason: LossReason) {
         match &mut self.state {
-            State::Settling { .. } => self.retry_bid(step, step.now),
+            State::Settling { .. } => {
+                // Where it was not the store that said so, the record may still be there.
+                self.doubt |= matches!(reason, LossReason::Malformed | LossReason::Expired { kind: Some(_), .. });
+                self.retry_bid(step, step.now);
+            }
             State::Leading { .. } => self.begin_stop(step, Cause::Lost(reason), Manner::Gone),
             State::Stopping { stop, .. } => {
                 stop.gone = true;

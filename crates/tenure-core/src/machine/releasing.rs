@@ -44,6 +44,15 @@ impl Machine {
             (Phase::AwaitBid(flight), Call::Bid) if flight.attempt == attempt => {
                 return self.awaited_bid_answered(step, answer);
             }
+            (phase, Call::Bid) => {
+                // A bid that was given up took the lease after all, under a term newer than what is being given back.
+                if let Answer::Acquired(Acquired::Granted(grant)) = answer
+                    && phase.freeing().is_none_or(|freeing| freeing.token < grant.token)
+                {
+                    releasing.phase = Phase::Pausing(step.now, Some(grant));
+                }
+                return;
+            }
             (Phase::Reading(flight), Call::Read) if flight.attempt == attempt => None,
             (Phase::Freeing(flight, grant), Call::Release) if flight.attempt == attempt => Some(grant.clone()),
             _ => return,
@@ -56,7 +65,10 @@ impl Machine {
             Answer::Released(released) => self.given_back(step, Release::Done(released)),
             Answer::Failed(kind) if kind.is_transient() => {
                 releasing.trouble = kind;
-                let pause = retry_delay(&self.timing, step.jitter).min((releasing.give_up_at - step.now) / 4);
+                // Sooner as the time runs out, but never in a hot loop.
+                let soonest = self.timing.retry_every() / 16;
+                let pause =
+                    ((releasing.give_up_at - step.now) / 4).clamp(soonest, retry_delay(&self.timing, step.jitter));
                 releasing.phase = Phase::Pausing(step.now + pause, grant);
             }
             Answer::Failed(kind) => self.given_back(step, Release::Failed(kind)),
@@ -88,7 +100,10 @@ impl Machine {
         }
         let grant = grant.clone();
         let left = releasing.give_up_at - step.now;
-        let bound = (left / 2).max(Duration::from_millis(1)).min(left);
+        if left < SHORTEST_ATTEMPT {
+            return;
+        }
+        let bound = (left / 2).max(SHORTEST_ATTEMPT);
         let call = if grant.is_some() { Call::Release } else { Call::Read };
         let attempt = self.attempt(call, step.now);
         let flight = Flight { attempt, until: step.now + bound };
@@ -126,8 +141,19 @@ impl Releasing {
     pub(super) fn wake_at(&self) -> Moment {
         let due = match &self.phase {
             Phase::AwaitBid(flight) | Phase::Reading(flight) | Phase::Freeing(flight, _) => flight.until,
+            Phase::Pausing(at, _) if self.give_up_at - *at < SHORTEST_ATTEMPT => self.give_up_at,
             Phase::Pausing(at, _) => *at,
         };
         due.min(self.give_up_at)
+    }
+}
+
+impl Phase {
+    /// What is being given back, as far as it is known.
+    fn freeing(&self) -> Option<&Grant> {
+        match self {
+            Self::Freeing(_, grant) | Self::Pausing(_, Some(grant)) => Some(grant),
+            Self::AwaitBid(_) | Self::Reading(_) | Self::Pausing(_, None) => None,
+        }
     }
 }

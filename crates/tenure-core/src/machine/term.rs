@@ -35,7 +35,7 @@ pub(super) struct Term {
 }
 
 /// No call is sent with less time than this: it could not be answered.
-const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
+pub(super) const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
 impl Term {
     pub(super) fn won(grant: Grant, bid: Attempt, timing: &Timing, jitter: Jitter) -> Self {
@@ -58,18 +58,23 @@ impl Term {
         self.deadline.saturating_sub(timing.stop_budget())
     }
 
-    /// A renewal was confirmed: authority counts from its own sending.
+    /// A renewal was confirmed: authority counts from its own sending. One that was given up long ago says nothing about
+    /// what was sent after it.
     pub(super) fn extend(&mut self, grant: Grant, by: Attempt, timing: &Timing, jitter: Jitter) {
         self.deadline = self.deadline.max(by.sent + timing.validity(grant.ttl));
-        self.grant = grant;
-        self.trouble = None;
-        self.next_renewal = next_after(by.sent, timing, jitter);
-        if std::mem::take(&mut self.hinted) {
-            self.next_renewal = self.last_sent + timing.retry_every() / 4;
-        }
         if by.sent >= self.woke_at {
             self.slept = Duration::ZERO;
         }
+        if by.sent < self.last_sent {
+            return;
+        }
+        self.grant = grant;
+        self.trouble = None;
+        self.next_renewal = if std::mem::take(&mut self.hinted) {
+            self.last_sent + timing.retry_every() / 4
+        } else {
+            next_after(by.sent, timing, jitter)
+        };
     }
 
     /// A renewal gave no outcome: the deadline stays, and another one follows soon.

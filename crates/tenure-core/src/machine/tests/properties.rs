@@ -325,7 +325,7 @@ impl Reply {
             (Call::Renew, Self::Good | Self::HigherToken) => extended(),
             (Call::Release, Self::Refused(_)) => Answer::Released(Released::NotHeld),
             (Call::Release, _) => Answer::Released(Released::Freed),
-            (Call::Read, Self::Good) => Answer::Read(Some(record(1))),
+            (Call::Read, Self::Good) => Answer::Read(Some(LeaseRecord { token: FencingToken(7), ..record(1) })),
             (Call::Read, _) => Answer::Read(None),
         }
     }

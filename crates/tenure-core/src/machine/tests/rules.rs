@@ -382,3 +382,72 @@ fn what_a_machine_says_of_itself_follows_its_state() {
     assert_eq!(Play::ended().machine.candidate(), &candidate(1));
     assert_eq!(Play::ended().machine.herd(), Herd::default());
 }
+
+#[test]
+fn a_late_extension_of_a_renewal_that_was_given_up_sends_nothing_and_forgets_nothing() {
+    let mut play = Play::renewing();
+    let given_up = play.last(Call::Renew);
+    play.next();
+    let confirmed = play.last(Call::Renew);
+    play.answer(confirmed, extended());
+    let wake_at = play.machine.wake_at();
+    play.now = play.now + S;
+    assert_eq!(play.answer(given_up, extended()), []);
+    assert_eq!(play.machine.wake_at(), wake_at);
+}
+
+#[test]
+fn a_store_that_refuses_a_release_at_once_is_not_asked_in_a_hot_loop() {
+    let mut play = Play::releasing();
+    let mut asked = 0;
+    while play.machine.end().is_none() {
+        asked += 1;
+        let release = play.last(Call::Release);
+        play.now = play.now + Duration::from_micros(40);
+        play.answer(release, failed(Unavailable));
+        if play.machine.end().is_none() {
+            play.next();
+        }
+    }
+    assert!((3..=20).contains(&asked), "{asked} releases in 3 s");
+    assert_eq!(play.release(), Release::Failed(Unavailable));
+}
+
+#[test]
+fn a_term_that_could_not_be_renewed_while_settling_is_given_back_on_a_stop() {
+    for refusal in [failed(StoreErrorKind::Unsupported), failed(StoreErrorKind::Malformed)] {
+        let mut play = Play::with(Timing::builder(15 * S).settle_delay(8 * S).build().unwrap(), OnFinish::Release);
+        play.tick();
+        let bid = play.last(Call::Bid);
+        play.answer(bid, granted(7));
+        play.next();
+        let renewal = play.last(Call::Renew);
+        play.answer(renewal, refusal);
+        assert_eq!(words(&play.input(Input::Stop)), ["read"]);
+    }
+    let mut play = Play::settling();
+    play.now = play.now + 15 * S;
+    play.tick();
+    assert_eq!(words(&play.input(Input::Stop)), ["read"], "the record outlives the deadline");
+}
+
+#[test]
+fn a_grant_that_is_heard_of_while_stopping_is_given_back() {
+    let mut play = Play::bidding();
+    let bid = play.last(Call::Bid);
+    play.input(Input::Stop);
+    play.next();
+    let read = play.last(Call::Read);
+    assert_eq!(words(&play.answer(bid, granted(7))), ["release"]);
+    assert_eq!(play.answer(read, Answer::Read(None)), [], "decided before the bid was applied");
+    assert_eq!(play.state(), "releasing");
+
+    let mut play = Play::releasing();
+    let release = play.last(Call::Release);
+    let late = Attempt { number: 0, call: Call::Bid, sent: play.now };
+    assert_eq!(play.answer(late, granted(7)), [], "the very term that is being released");
+    let actions = play.answer(late, granted(8));
+    assert!(matches!(&actions[..], [Action::Release(_, grant)] if grant.token == FencingToken(8)));
+    play.answer(release, Answer::Released(Released::NotHeld));
+    assert_eq!(play.state(), "releasing", "the newer term is still to be given back");
+}
