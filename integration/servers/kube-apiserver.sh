@@ -64,7 +64,7 @@ install_packages() {
 }
 
 build() {
-  local tree=$work/kubernetes version
+  local tree=$work/kubernetes version upstream
   install_packages
   say 'fetching the source package'
   source_package
@@ -74,12 +74,17 @@ build() {
   # labels. Debian has a later one.
   rm -rf "$tree/vendor/github.com/modern-go/reflect2"
   cp -rL /usr/share/gocode/src/github.com/modern-go/reflect2 "$tree/vendor/github.com/modern-go/"
+  # The archive does not know its own version, and clients ask for it.
+  upstream=${version##*really}
+  upstream=${upstream%%[+-]*}
+  sed -i -E "s/(gitVersion +string = ).*/\\1\"v$upstream\"/; s/(gitMajor string).*/\\1 = \"1\"/; s/(gitMinor string).*/\\1 = \"20\"/" \
+    "$tree/staging/src/k8s.io/component-base/version/base.go"
   # Times with which a test can wait for a takeover.
   sed -i -E 's/(LeaseDuration: +)60 /\16 /; s/(RenewDeadline: +)15 /\14 /; s/(RetryPeriod: +)5 /\11 /' \
     "$tree/staging/src/k8s.io/client-go/examples/leader-election/main.go"
 
   export GOCACHE=$work/go-cache GOPROXY=off CGO_ENABLED=0
-  export KUBE_GIT_TREE_STATE=archive KUBE_GIT_VERSION=v${version%%[+-]*} KUBE_GIT_COMMIT=debian KUBE_GIT_MAJOR=1 KUBE_GIT_MINOR=20
+  export KUBE_GIT_TREE_STATE=archive KUBE_GIT_VERSION=v$upstream KUBE_GIT_COMMIT=debian KUBE_GIT_MAJOR=1 KUBE_GIT_MINOR=20
   say "generating sources of Kubernetes $version"
   (cd "$tree" && GO111MODULE=on GOFLAGS=-mod=vendor quietly "$work/generate.log" make generated_files)
 
@@ -97,7 +102,7 @@ build() {
 
 in_docker() {
   "$(dirname "$script")/images.sh" base >/dev/null
-  # Everything is done in the container's own file system but the last move.
+  # Everything is done in the container's own file system but the last move. The lock is this process's.
   docker run --rm --volume "$script:/kube-apiserver.sh:ro" --volume "$cache:/cache" --env TENURE_CACHE=/cache \
     --env TENURE_BUILD_USER="$(id -u):$(id -g)" debian:bookworm-slim bash /kube-apiserver.sh host >/dev/null
 }
@@ -105,7 +110,7 @@ in_docker() {
 mkdir -p "$cache"
 if ! finished; then
   exec 9>"$cache/kubernetes.lock"
-  flock 9
+  [[ -n ${TENURE_BUILD_USER:-} ]] || flock 9
   if ! finished; then
     case ${1:-} in
     docker) in_docker ;;

@@ -12,7 +12,7 @@ kubernetes_prepare() { # docker|local
 
 start_kubernetes() {
   launch kubernetes "$TENURE_KUBERNETES_BUILD/kube-apiserver" --bind-address=127.0.0.1 "--secure-port=$TENURE_KUBERNETES_PORT" \
-    "--etcd-servers=http://$(at TENURE_KUBERNETES_ETCD_PORT)" "--cert-dir=$dir/kubernetes/certs" \
+    "--etcd-servers=http://$(at TENURE_KUBERNETES_ETCD_PORT)" "--cert-dir=$home/kubernetes/certs" \
     "--tls-cert-file=$TENURE_TLS_DIR/server.crt" "--tls-private-key-file=$TENURE_TLS_DIR/server.key" \
     "--token-auth-file=$TENURE_TLS_DIR/tokens.csv" --authorization-mode=RBAC --disable-admission-plugins=ServiceAccount \
     --service-account-issuer=https://127.0.0.1 "--service-account-key-file=$TENURE_TLS_DIR/service-account.pub" \

@@ -2,6 +2,21 @@
 # The servers as plain processes of Debian's packages, bound to 127.0.0.1. Sourced by servers.sh. A member is a process and its children;
 # all that it owns is in DIR/MEMBER, and its output in DIR/logs/MEMBER.log. Options are those of docker-compose.yml.
 
+# Where the servers' folders are: DIR, unless this is root and the databases' own users cannot get there.
+home=${TENURE_HOME:-$dir}
+
+reachable() { [[ $(id -u) != 0 ]] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$1"; }
+
+choose_home() {
+  if [[ -z ${TENURE_HOME:-} ]]; then
+    reachable "$dir" || home=$(mktemp -d /tmp/tenure-servers.XXXXXX)
+    chmod a+x "$home"
+    setting TENURE_HOME "$home"
+  fi
+  setting TENURE_TLS_DIR "$home/tls"
+  mkdir -p "$home/logs"
+}
+
 postgres_bin() {
   local bin
   bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
@@ -23,6 +38,7 @@ is_installed() { [[ $(dpkg-query --show --showformat '${db:Status-Status}' "$1" 
 
 backend_prepare() { # GROUP..
   local name package missing=()
+  choose_home
   command -v dpkg-query >/dev/null || fail 'local mode takes the servers from Debian packages, and this is no Debian: use up docker'
   for name in "$@"; do
     for package in $(packages_of "$name"); do
@@ -36,7 +52,6 @@ backend_prepare() { # GROUP..
   for name in "$@"; do
     [[ $name != kubernetes ]] || kubernetes_prepare local
   done
-  mkdir -p "$dir/logs"
 }
 
 # Installs packages without the services they bring: none is started now, none at the next boot, no cluster is made.
@@ -50,7 +65,7 @@ install_quietly() { # PACKAGE..
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
   fi
-  local log=$dir/install.log status=0
+  local log=$home/install.log status=0
   {
     [[ -e /var/lib/apt/lists/lock && -n $(find /var/lib/apt/lists -name '*Packages*' -mtime -1 -print -quit) ]] || apt-get update
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
@@ -88,14 +103,14 @@ backend_start() { # GROUP..
 # Each way to start a server is a function of its own: the first start and a start after a fault are the same.
 member_start() { # MEMBER
   ! member_runs "$1" || return 0
-  mkdir -p "$dir/$1"
+  mkdir -p "$home/$1"
   case $1 in
   etcd | etcd3-[123] | etcd-tls | kubernetes-etcd) start_etcd "$1" ;;
   redis) start_redis ;;
   redis-sentinel-*) start_sentinel "${1#redis-sentinel-}" ;;
   redis-cluster)
     launch "$1" env TENURE_BIND=127.0.0.1 TENURE_PORT="$TENURE_REDIS_CLUSTER_PORT" TENURE_BUS_PORT="$TENURE_REDIS_CLUSTER_BUS_PORT" \
-      sh "$here/redis-cluster.sh" run "$dir/$1"
+      sh "$here/redis-cluster.sh" run "$home/$1"
     ;;
   postgres) start_postgres ;;
   pgbouncer) start_pgbouncer ;;
@@ -106,10 +121,10 @@ member_start() { # MEMBER
 
 launch() { # MEMBER COMMAND..
   (
-    cd "$dir/$1" || exit
-    exec setsid "${@:2}" </dev/null >>"$dir/logs/$1.log" 2>&1
+    cd "$home/$1" || exit
+    exec setsid "${@:2}" </dev/null >>"$home/logs/$1.log" 2>&1
   ) &
-  echo $! >"$dir/$1.pid"
+  echo $! >"$home/$1.pid"
 }
 
 start_etcd() { # MEMBER
@@ -131,14 +146,14 @@ start_etcd() { # MEMBER
       "--key-file=$TENURE_TLS_DIR/server.key")
     ;;
   esac
-  launch "$name" etcd "--name=$name" "--data-dir=$dir/$name/data" --logger=zap \
+  launch "$name" etcd "--name=$name" "--data-dir=$home/$name/data" --logger=zap \
     "--listen-client-urls=$scheme://$(at "$client")" "--advertise-client-urls=$scheme://$(at "$client")" \
     "--listen-peer-urls=http://$(at "$peer")" "--initial-advertise-peer-urls=http://$(at "$peer")" \
     "--initial-cluster=${cluster:-$name=http://$(at "$peer")}" "${options[@]}"
 }
 
 start_redis() {
-  launch redis redis-server --port "$TENURE_REDIS_PORT" --bind 127.0.0.1 --protected-mode no --dir "$dir/redis" \
+  launch redis redis-server --port "$TENURE_REDIS_PORT" --bind 127.0.0.1 --protected-mode no --dir "$home/redis" \
     --appendonly yes --appendfsync always --maxmemory-policy noeviction --save '' \
     --tls-port "$TENURE_REDIS_TLS_PORT" --tls-cert-file "$TENURE_TLS_DIR/server.crt" --tls-key-file "$TENURE_TLS_DIR/server.key" \
     --tls-ca-cert-file "$TENURE_TLS_DIR/ca.crt" --tls-auth-clients optional \
@@ -152,50 +167,55 @@ start_sentinel() { # primary|replica|1|2|3
   replica) role=server ;;
   esac
   launch "redis-sentinel-$1" env TENURE_BIND=127.0.0.1 TENURE_PORT="${!own}" TENURE_PRIMARY_PORT="$primary" \
-    sh "$here/redis-sentinel.sh" "$role" "$dir/redis-sentinel-$1"
+    sh "$here/redis-sentinel.sh" "$role" "$home/redis-sentinel-$1"
 }
 
-# PostgreSQL, MariaDB and PgBouncer start by the entry points of the stand-in images, which leave root as they do there.
+# PostgreSQL, MariaDB and PgBouncer start by the entry points of the stand-in images, which leave root as they do there. They are copied
+# to where the unprivileged users can read them.
+entry_point() { install -m 755 "$root/integration/images/$1/docker-entrypoint.sh" "$home/$1/"; }
 
 start_postgres() {
-  local bin key=$dir/postgres/server.key tries
+  local bin key=$home/postgres/server.key tries
   bin=$(postgres_bin) || fail 'no initdb below /usr/lib/postgresql: is the package postgresql whole?'
   # A killed server is a zombie until init takes notice, and until then its pid file counts as a running server's.
   for ((tries = 0; tries < 200; tries++)); do
-    [[ -e $dir/postgres.pid && -e /proc/$(<"$dir/postgres.pid") ]] || break
+    [[ -e $home/postgres.pid && -e /proc/$(<"$home/postgres.pid") ]] || break
     sleep 0.05
   done
   install -m 600 "$TENURE_TLS_DIR/server.key" "$key"
-  [[ $(id -u) != 0 ]] || chown postgres:postgres "$dir/postgres" "$key"
-  launch postgres env PATH="$bin:$PATH" PGDATA="$dir/postgres/data" POSTGRES_PASSWORD=tenure POSTGRES_DB=tenure \
-    "$root/integration/images/postgres/docker-entrypoint.sh" postgres -c port="$TENURE_POSTGRES_PORT" -c listen_addresses=127.0.0.1 \
+  [[ $(id -u) != 0 ]] || chown postgres:postgres "$home/postgres" "$key"
+  entry_point postgres
+  launch postgres env PATH="$bin:$PATH" PGDATA="$home/postgres/data" POSTGRES_PASSWORD=tenure POSTGRES_DB=tenure \
+    "$home/postgres/docker-entrypoint.sh" postgres -c port="$TENURE_POSTGRES_PORT" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= -c max_connections=300 -c ssl=on -c ssl_cert_file="$TENURE_TLS_DIR/server.crt" \
     -c ssl_key_file="$key" -c ssl_ca_file="$TENURE_TLS_DIR/ca.crt"
 }
 
 start_mariadb() {
-  launch mariadb env TENURE_DATADIR="$dir/mariadb/data" MYSQL_ROOT_PASSWORD=tenure MYSQL_DATABASE=tenure \
-    "$root/integration/images/mariadb/docker-entrypoint.sh" --port="$TENURE_MARIADB_PORT" --bind-address=127.0.0.1 \
+  entry_point mariadb
+  launch mariadb env TENURE_DATADIR="$home/mariadb/data" MYSQL_ROOT_PASSWORD=tenure MYSQL_DATABASE=tenure \
+    "$home/mariadb/docker-entrypoint.sh" --port="$TENURE_MARIADB_PORT" --bind-address=127.0.0.1 \
     --ssl-ca="$TENURE_TLS_DIR/ca.crt" --ssl-cert="$TENURE_TLS_DIR/server.crt" --ssl-key="$TENURE_TLS_DIR/server.key" --max-connections=300
 }
 
 start_pgbouncer() {
   local as=()
   if [[ $(id -u) == 0 ]]; then
-    chown postgres:postgres "$dir/pgbouncer"
+    chown postgres:postgres "$home/pgbouncer"
     as=(setpriv --reuid=postgres --regid=postgres --init-groups)
   fi
-  launch pgbouncer "${as[@]}" env TENURE_CONFIG_DIR="$dir/pgbouncer" DB_HOST=127.0.0.1 DB_PORT="$TENURE_POSTGRES_PORT" DB_USER=postgres \
+  entry_point pgbouncer
+  launch pgbouncer "${as[@]}" env TENURE_CONFIG_DIR="$home/pgbouncer" DB_HOST=127.0.0.1 DB_PORT="$TENURE_POSTGRES_PORT" DB_USER=postgres \
     DB_PASSWORD=tenure AUTH_TYPE=scram-sha-256 POOL_MODE=transaction MAX_CLIENT_CONN=300 DEFAULT_POOL_SIZE=10 \
     IGNORE_STARTUP_PARAMETERS=none LISTEN_ADDR=127.0.0.1 LISTEN_PORT="$TENURE_PGBOUNCER_PORT" \
-    "$root/integration/images/pgbouncer/docker-entrypoint.sh" /usr/sbin/pgbouncer "$dir/pgbouncer/pgbouncer.ini"
+    "$home/pgbouncer/docker-entrypoint.sh" /usr/sbin/pgbouncer "$home/pgbouncer/pgbouncer.ini"
 }
 
 # A server's processes: its first one, and those servers that work in its folder. PostgreSQL gives each child a session of its own and
 # a killed parent leaves children behind, so neither a group nor a parent holds them together; the folder does.
 processes() { # MEMBER, or nothing for the whole run
-  local first='' pid place below=$dir${1:+/$1}
-  [[ -z ${1:-} || ! -e $dir/$1.pid ]] || first=$(<"$dir/$1.pid")
+  local first='' pid place below=$home${1:+/$1}
+  [[ -z ${1:-} || ! -e $home/$1.pid ]] || first=$(<"$home/$1.pid")
   find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -printf '%h %l\n' 2>/dev/null | while read -r pid place; do
     [[ $place == "$below" || $place == "$below/"* ]] || continue
     if [[ ${pid#/proc/} == "$first" ]] || is_server "$(cat "$pid/comm" 2>/dev/null)"; then
@@ -222,7 +242,7 @@ ended() { # MEMBER SECONDS
 }
 
 member_runs() { [[ -n $(processes "$1") ]]; }
-member_logs() { cat "$dir/logs/$1.log"; }
+member_logs() { cat "$home/logs/$1.log"; }
 member_pause() { signal "$1" STOP; }
 member_resume() { signal "$1" CONT; }
 member_kill() {
@@ -235,7 +255,7 @@ member_stop() { # MEMBER
   local how=TERM
   member_runs "$1" || return 0
   [[ $1 != postgres ]] || how=INT
-  kill -s "$how" "$(<"$dir/$1.pid")" 2>/dev/null || true
+  kill -s "$how" "$(<"$home/$1.pid")" 2>/dev/null || true
   ended "$1" 10 || member_kill "$1"
 }
 
@@ -244,7 +264,10 @@ backend_down() {
   end_postgres
   for ((tries = 0; tries < 100; tries++)); do
     mapfile -t pids < <(processes; first_processes)
-    [[ ${#pids[@]} -gt 0 ]] || return 0
+    if [[ ${#pids[@]} -eq 0 ]]; then
+      [[ $home == "$dir" ]] || rm -rf "$home"
+      return 0
+    fi
     kill -s KILL "${pids[@]}" 2>/dev/null || true
     sleep 0.05
   done
@@ -254,20 +277,20 @@ backend_down() {
 # First processes that are no servers by name: the parent of the cluster's nodes.
 first_processes() {
   local file pid
-  for file in "$dir"/*.pid; do
+  for file in "$home"/*.pid; do
     [[ -e $file ]] || continue
     pid=$(<"$file")
-    [[ $(readlink "/proc/$pid/cwd") != "$dir"/* ]] || echo "$pid"
+    [[ $(readlink "/proc/$pid/cwd") != "$home"/* ]] || echo "$pid"
   done
 }
 
 # PostgreSQL keeps a shared memory segment that outlives a killed server. An immediate shutdown removes it; for a server that a test
 # killed, its number is in the pid file.
 end_postgres() {
-  local pid_file=$dir/postgres/data/postmaster.pid segment
+  local pid_file=$home/postgres/data/postmaster.pid segment
   if member_runs postgres; then
     member_resume postgres
-    kill -s QUIT "$(<"$dir/postgres.pid")" 2>/dev/null || true
+    kill -s QUIT "$(<"$home/postgres.pid")" 2>/dev/null || true
     ended postgres 5 || member_kill postgres
   fi
   if [[ -s $pid_file ]]; then
@@ -301,14 +324,14 @@ member_ready() { # MEMBER
 
 in_cluster() { # VERB /data ARGUMENT..
   TENURE_PORT=$TENURE_REDIS_CLUSTER_PORT TENURE_BUS_PORT=$TENURE_REDIS_CLUSTER_BUS_PORT \
-    sh "$here/redis-cluster.sh" "$1" "$dir/redis-cluster" "${@:3}"
+    sh "$here/redis-cluster.sh" "$1" "$home/redis-cluster" "${@:3}"
 }
 
 start_cluster_node() { # N
   (
-    cd "$dir/redis-cluster" || exit
+    cd "$home/redis-cluster" || exit
     exec setsid env TENURE_BIND=127.0.0.1 TENURE_PORT="$TENURE_REDIS_CLUSTER_PORT" TENURE_BUS_PORT="$TENURE_REDIS_CLUSTER_BUS_PORT" \
-      sh "$here/redis-cluster.sh" node "$dir/redis-cluster" "$1" </dev/null >>"$dir/logs/redis-cluster.log" 2>&1
+      sh "$here/redis-cluster.sh" node "$home/redis-cluster" "$1" </dev/null >>"$home/logs/redis-cluster.log" 2>&1
   ) &
 }
 

@@ -16,8 +16,8 @@ mod contest;
 mod snapshot;
 mod tidy;
 
-/// How long a client may take to connect: longer than any sensible connect time-out.
-const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may take to connect, and a first read to be answered: longer than any sensible connect time-out.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The ttl of leases that must not run out within a clause, on however busy a machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -54,8 +54,11 @@ impl<'h> Bench<'h> {
             names: Mutex::default(),
             figures: Mutex::default(),
         };
-        Client::new(store).read(&LeaseName::new(&bench.stem)?).await?;
-        Ok(bench)
+        let name = LeaseName::new(&bench.stem)?;
+        match timeout(ANSWER_WITHIN, Client::new(store).read(&name)).await {
+            Ok(answer) => answer.map(|_| bench),
+            Err(_) => Err(Stop::Failed(format!("no answer to a read within {ANSWER_WITHIN:?}"))),
+        }
     }
 
     pub(crate) fn harness(&self) -> &'h dyn Harness {
@@ -163,9 +166,9 @@ impl<'h> Bench<'h> {
 
 async fn connect(harness: &dyn Harness) -> Result<Arc<dyn LeaseStore>, Stop> {
     let refused = |error: &StoreError| Stop::Failed(format!("no client could be made: {}", chain(error)));
-    match timeout(CONNECT_WITHIN, harness.store()).await {
+    match timeout(ANSWER_WITHIN, harness.store()).await {
         Ok(answer) => answer.map_err(|error| refused(&error)),
-        Err(_) => Err(Stop::Failed(format!("no client could be made within {CONNECT_WITHIN:?}"))),
+        Err(_) => Err(Stop::Failed(format!("no client could be made within {ANSWER_WITHIN:?}"))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running clauses.
 
 use std::any::Any;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub async fn run(harness: &dyn Harness, plan: Plan) -> Report {
         Ok(chosen) => chosen,
         Err(wrong) => return Report::of_nothing(&wrong),
     };
-    let descriptor = match Bench::open(harness, None).await {
+    let descriptor = match open(harness, None).await {
         Ok(bench) => bench.descriptor().clone(),
         Err(stop) => return Report::unanswered(&chosen, &stop),
     };
@@ -65,12 +66,11 @@ async fn judge(harness: &dyn Harness, clause: Clause, plan: &Plan) -> Performed 
 /// Runs one clause to its end, whatever that is, and tidies up.
 pub(crate) async fn perform(harness: &dyn Harness, clause: Clause, child: Option<&str>, within: Duration) -> Performed {
     let started = Instant::now();
-    let opened = Bench::open(harness, child).await;
+    let opened = open(harness, child).await;
     let outcome = match &opened {
-        Ok(bench) => match timeout(within, AssertUnwindSafe(attempts(bench, clause)).catch_unwind()).await {
-            Ok(Ok(Ok(()))) => Outcome::Passed,
-            Ok(Ok(Err(stop))) => stop.into(),
-            Ok(Err(panic)) => Outcome::Failed(format!("panicked: {}", words(&*panic))),
+        Ok(bench) => match timeout(within, caught(attempts(bench, clause))).await {
+            Ok(Ok(())) => Outcome::Passed,
+            Ok(Err(stop)) => stop.into(),
             Err(_) => Outcome::Failed(format!("did not end within {within:?}: some call has no bound")),
         },
         Err(Stop::Failed(reason) | Stop::Skipped(reason) | Stop::TooSlow(reason)) => {
@@ -85,6 +85,10 @@ pub(crate) async fn perform(harness: &dyn Harness, clause: Clause, child: Option
     Performed { clause: ClauseReport { id: clause.id(), says: clause.says(), outcome, took }, figures, leftovers }
 }
 
+async fn open<'h>(harness: &'h dyn Harness, child: Option<&'h str>) -> Result<Bench<'h>, Stop> {
+    caught(Bench::open(harness, child)).await
+}
+
 /// How often a clause is tried that this machine is too slow for.
 const TRIES: usize = 5;
 
@@ -96,6 +100,14 @@ async fn attempts(bench: &Bench<'_>, clause: Clause) -> Verdict {
         }
     }
     (clause.body)(bench).await
+}
+
+/// Takes a panic of the store for a failure: the other clauses go on.
+pub(crate) async fn caught<T>(call: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(answer) => answer,
+        Err(panic) => Err(Stop::Failed(format!("panicked: {}", words(&*panic)))),
+    }
 }
 
 fn words(panic: &(dyn Any + Send)) -> &str {

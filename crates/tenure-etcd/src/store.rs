@@ -47,10 +47,15 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Invalid`] for a URL of another shape, [`StoreErrorKind::Unavailable`] when no member answers,
-    /// [`StoreErrorKind::Denied`] for a wrong password, a certificate that is refused or a role without rights on the
-    /// prefix, [`StoreErrorKind::Unsupported`] for a server older than 3.4 or without the TLS feature. None of them
+    /// [`Invalid`] for a URL of another shape, [`Unavailable`] when no member answers,
+    /// [`Denied`] for a wrong password, a certificate that is refused or a role without rights on the
+    /// prefix, [`Unsupported`] for a server older than 3.4 or without the TLS feature. None of them
     /// shows the user or the password.
+    ///
+    /// [`Invalid`]: tenure_core::StoreErrorKind::Invalid
+    /// [`Unavailable`]: tenure_core::StoreErrorKind::Unavailable
+    /// [`Denied`]: tenure_core::StoreErrorKind::Denied
+    /// [`Unsupported`]: tenure_core::StoreErrorKind::Unsupported
     ///
     /// # Cancel safety
     ///
@@ -77,9 +82,9 @@ impl EtcdStore {
     /// Uses a client that the program has already, with the prefix `/tenure`.
     ///
     /// The client's own time-outs, login and TLS apply. Set `with_connect_timeout`, `with_timeout`, `with_keep_alive`
-    /// (6 s or more: etcd closes connections that are pinged more often than every 5 s), `with_require_leader` and,
-    /// where there is a user, `with_auto_token_refresh`. Every call is bounded here all the same. A client that was given several members chooses one by
-    /// chance for each request; a request that a dead member refuses is sent again.
+    /// (6 s or more: etcd closes connections that are pinged more often than every 5 s), `with_require_leader` and, where
+    /// there is a user, `with_auto_token_refresh`. Every call is bounded here all the same. A client that was given
+    /// several members chooses one by chance for each request; a request that a dead member refuses is sent again.
     ///
     /// The smallest ttl of the cluster is taken as 1 s, and a token as only as durable as one server, until
     /// [`prepare`](LeaseStore::prepare) has asked.

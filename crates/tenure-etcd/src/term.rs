@@ -137,3 +137,6 @@ async fn freed(etcd: &Etcd, lease: i64) -> Released {
     let _ = etcd.revoke(lease).await;
     Released::Freed
 }
+
+#[cfg(test)]
+mod tests;

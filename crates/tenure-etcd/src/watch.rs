@@ -313,7 +313,7 @@ fn is_refused(message: &WatchResponse) -> bool {
 
 /// Whether the server cancelled the watch with this message, and why.
 fn end_of(message: &WatchResponse) -> Option<End> {
-    if false {
+    if message.compact_revision() > 0 {
         return Some(End::Compacted);
     }
     message.canceled().then(|| {

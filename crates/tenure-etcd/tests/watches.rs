@@ -91,9 +91,10 @@ async fn a_cut_wakes_once_it_is_mended_and_everything_after_it_wakes() {
     assert_eq!(next(&mut watch).await, WakeUp::Changed);
 }
 
-/// Takes what is left of earlier changes.
+/// Takes what is left of earlier changes; a watch that wakes again and again fails the test.
 async fn settle(watch: &mut BoxStream<'static, WakeUp>) {
-    while !quiet(watch).await {}
+    let settled = async { while !quiet(watch).await {} };
+    tokio::time::timeout(LONG, settled).await.expect("the watch never settles");
 }
 
 /// A watch that goes on from a revision that is gone is refused by the server, for good if nobody looks.
@@ -143,6 +144,38 @@ async fn compact_to_head() {
     let head = admin.get("/tenure-unrelated", None).await.unwrap().header().unwrap().revision();
     // Another test may have compacted further already.
     let _ = admin.compact(head, None).await;
+}
+
+/// A cluster restored from a backup counts revisions that were seen already: a watch that goes on from the newest one
+/// waits for the cluster to catch up, and misses everything until then.
+#[tokio::test]
+#[ignore = "needs etcd: run integration/test.sh"]
+async fn a_cluster_whose_revision_went_back_wakes_and_the_watch_goes_on() {
+    let one = server();
+    let two = variable("TENURE_TEST_ETCD3").split(',').next().unwrap().to_owned();
+    let (ahead, behind) = if revision_of(&one).await > revision_of(&two).await { (one, two) } else { (two, one) };
+    let mut writer = raw(&[&ahead]).await;
+    for _ in 0..500 {
+        // More than other tests write beside this one.
+        writer.put("/tenure-unrelated", "x", None).await.unwrap();
+    }
+    let proxy = Proxy::to(&ahead).await;
+    let (store, name) = (store_at(&proxy.address).await, fresh("restored"));
+    let mut watch = store.watch(&name);
+    granted(&store_at(&ahead).await, &bid(&name)).await;
+    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    proxy.turn_to(&behind);
+    proxy.set(Mode::Cut);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    proxy.set(Mode::Pass);
+    assert_eq!(next(&mut watch).await, WakeUp::Resync);
+    settle(&mut watch).await;
+    granted(&store_at(&behind).await, &bid(&name)).await;
+    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+}
+
+async fn revision_of(server: &str) -> i64 {
+    raw(&[server]).await.get("x", None).await.unwrap().header().unwrap().revision()
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl Call<'_> {
                 self.error(kind, format!("no answer within {bound:?}"))
             }
             Failure::Connecting(error) => {
-                let known = by_code(&error).or_else(|| error.detail().and_then(generic));
+                let known = by_code(&error).or_else(|| error.detail().and_then(by_words));
                 let (kind, detail) = known.unwrap_or_else(|| while_connecting(&error));
                 self.error(kind, detail).with_source(Reported::of(error))
             }
@@ -128,13 +128,32 @@ fn is_tls_refusal(error: &RedisError) -> bool {
 const OLD_PROTOCOL: &str = "the server does not speak resp3: Redis 6.0 does; behind a proxy try protocol=resp2";
 const NO_RIGHT: &str = "the user lacks a right: see the permissions in the documentation of tenure-redis";
 
+/// Whether the next call should find another connection: this one is broken, or its server takes no writes any more.
+pub(crate) fn is_of_no_use(error: &RedisError) -> bool {
+    error.is_unrecoverable_error()
+        || error.is_io_error()
+        || error.code().is_some_and(|code| ["READONLY", "NOAUTH", "MASTERDOWN"].contains(&hidden(code, error)))
+}
+
 /// What a server's error says, by its code; `None` when it has none that tells.
 fn by_code(error: &RedisError) -> Option<(StoreErrorKind, &'static str)> {
-    let text = error.detail().unwrap_or_default();
-    match error.code()? {
-        "ERR" => generic(text),
-        code => known(code),
-    }
+    let code = error.code()?;
+    known(hidden(code, error)).or_else(|| generic(error.detail()?)).or_else(|| generic(code))
+}
+
+/// The code that tells: Redis 6 hides that of a script's error in the text of another.
+fn hidden<'a>(code: &'a str, error: &'a RedisError) -> &'a str {
+    let of_script = error.detail().filter(|text| code == "ERR" && text.contains("user_script"));
+    of_script.and_then(|text| words(text).find(|word| known(word).is_some())).unwrap_or(code)
+}
+
+/// What a text says in which the client quotes the errors of servers that it tried.
+fn by_words(text: &str) -> Option<(StoreErrorKind, &'static str)> {
+    words(text).find_map(known).or_else(|| generic(text))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', ':', '"', '-'])
 }
 
 fn known(code: &str) -> Option<(StoreErrorKind, &'static str)> {
@@ -158,8 +177,7 @@ fn known(code: &str) -> Option<(StoreErrorKind, &'static str)> {
     })
 }
 
-/// `ERR` says little: Redis 6 hides the code of a script's error in its text, and so does the client that of a node of
-/// a cluster.
+/// What `ERR` means, by its text.
 fn generic(text: &str) -> Option<(StoreErrorKind, &'static str)> {
     let has = |part: &str| text.contains(part);
     if has("can't run this command") || has("can't access at least one of the keys") || has("ACL failure in script") {
@@ -177,7 +195,7 @@ fn generic(text: &str) -> Option<(StoreErrorKind, &'static str)> {
     } else if has("DB index is out of range") || has("invalid DB index") {
         Some((Invalid, "the server has no database of this number"))
     } else {
-        text.split([' ', ':', '"']).find_map(known)
+        None
     }
 }
 

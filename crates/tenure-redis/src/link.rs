@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use redis::{Cmd, RedisError, RedisResult, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::Bounds;
-use crate::error::Failure;
+use crate::error::{Failure, is_of_no_use};
 use crate::source::{Connection, Node, Source};
 
 /// Runs commands, one bound on each.
@@ -259,13 +259,6 @@ impl Drop for Waiting<'_> {
         entry.in_vain += now.saturating_duration_since(entry.counted_until.max(self.since));
         entry.counted_until = now;
     }
-}
-
-/// Whether the next call should find another connection: this one is broken, or its server takes no writes any more.
-fn is_of_no_use(error: &RedisError) -> bool {
-    error.is_unrecoverable_error()
-        || error.is_io_error()
-        || matches!(error.code(), Some("READONLY" | "NOAUTH" | "MASTERDOWN"))
 }
 
 /// A panic elsewhere cannot leave a half-made change behind: each change is one assignment.

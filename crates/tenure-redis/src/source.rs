@@ -23,7 +23,7 @@ use crate::tls::{self, Tls};
 
 /// Opens connections.
 pub(crate) enum Source {
-    Server(Client),
+    Server(Box<Client>),
     Sentinel(Box<Mutex<SentinelClient>>),
     Cluster { client: Box<ClusterClient>, nodes: Nodes },
 }
@@ -70,7 +70,7 @@ impl Source {
         };
         match &address.topology {
             // A parsed address has a host.
-            Topology::Single => Ok(Self::Server(client(&address.hosts[0])?)),
+            Topology::Single => Ok(Self::Server(Box::new(client(&address.hosts[0])?))),
             Topology::Cluster => {
                 let nodes = Nodes::new(address.hosts.iter().map(client).collect::<RedisResult<_>>()?);
                 Ok(Self::Cluster { client: Box::new(cluster_client(address, tls)?), nodes })
@@ -106,7 +106,7 @@ impl Source {
     pub(crate) fn of_client(client: &Client, bounds: &Bounds) -> RedisResult<Self> {
         let info = client.get_connection_info().clone();
         let settings = tcp_settings(info.tcp_settings().clone(), bounds);
-        Ok(Self::Server(Client::open(info.set_tcp_settings(settings))?))
+        Ok(Self::Server(Box::new(Client::open(info.set_tcp_settings(settings))?)))
     }
 
     pub(crate) fn of_sentinel(client: SentinelClient) -> Self {
@@ -121,7 +121,7 @@ impl Source {
     pub(crate) async fn connect(&self, bounds: &Bounds, closed: Arc<AtomicBool>) -> RedisResult<Connection> {
         let client = match self {
             Self::Cluster { client, .. } => return client.get_async_connection().await.map(Connection::Cluster),
-            Self::Server(client) => client.clone(),
+            Self::Server(client) => (**client).clone(),
             Self::Sentinel(sentinel) => sentinel.lock().await.async_get_client().await?,
         };
         // The link bounds each call itself, with the time for connecting in it.
@@ -141,7 +141,7 @@ impl Source {
     /// Opens a connection that hears what is published.
     pub(crate) async fn listen(&self) -> RedisResult<PubSub> {
         let client = match self {
-            Self::Server(client) => client.clone(),
+            Self::Server(client) => (**client).clone(),
             Self::Sentinel(sentinel) => sentinel.lock().await.async_get_client().await?,
             Self::Cluster { nodes, .. } => {
                 nodes.next().ok_or((ErrorKind::Client, "no node is known by address"))?.clone()
@@ -251,4 +251,33 @@ fn tcp_settings(settings: TcpSettings, bounds: &Bounds) -> TcpSettings {
         settings = settings.set_user_timeout(patience);
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_send_at_once_and_notice_a_peer_that_is_gone() {
+        let settings = tcp_settings(TcpSettings::default(), &Bounds::default());
+        assert!(settings.nodelay() && settings.keepalive().is_some());
+        #[cfg(target_os = "linux")]
+        assert_eq!(settings.user_timeout(), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_service_has_set_itself_stays() {
+        let own = TcpSettings::default().set_user_timeout(Duration::from_secs(4));
+        assert_eq!(tcp_settings(own, &Bounds::default()).user_timeout(), Some(Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn cluster_nodes_are_asked_in_turn() {
+        let client = |port: u16| Client::open(format!("redis://h:{port}")).unwrap();
+        let nodes = Nodes::new(vec![client(1), client(2)]);
+        let port = || nodes.next().unwrap().get_connection_info().addr().to_string();
+        assert_eq!([port(), port(), port()], ["h:1", "h:2", "h:1"]);
+        assert!(Nodes::new(Vec::new()).next().is_none());
+    }
 }

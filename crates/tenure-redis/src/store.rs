@@ -1,7 +1,7 @@
 //! The contract, kept with one script for each decision.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +22,16 @@ use crate::survey::Survey;
 use crate::watch::Hub;
 use crate::{list, record, renew};
 
-/// Leases in Redis. Clones share the connection.
+/// What is true of every Redis: any ttl of whole milliseconds, by the server's wall clock.
+///
+/// A key is gone for a script in the very millisecond; the lateness is the rounding of both ends.
+static DESCRIPTOR: LazyLock<StoreDescriptor> = LazyLock::new(|| {
+    StoreDescriptor::new(STORE).with_lateness(Duration::from_millis(5)).with_clock(LeaseClock::ServerWall)
+});
+
+/// Leases in Redis. Clones share the connection, and what it has seen of tokens.
+///
+/// Made by [`connect`](Self::connect) from a URL, or from a client that the service has already.
 #[derive(Clone)]
 pub struct RedisStore {
     pub(crate) inner: Arc<Inner>,
@@ -41,7 +50,7 @@ impl RedisStore {
     }
 
     pub(crate) fn check_ttl(&self, call: Call<'_>, ttl: Duration) -> Result<(), StoreError> {
-        self.describe().check_ttl(ttl).map_err(|error| call.error(StoreErrorKind::Invalid, error.to_string()))
+        DESCRIPTOR.check_ttl(ttl).map_err(|error| call.error(StoreErrorKind::Invalid, error.to_string()))
     }
 
     async fn run(
@@ -80,13 +89,11 @@ impl RedisStore {
 impl LeaseStore for RedisStore {
     fn describe(&self) -> StoreDescriptor {
         let survey = self.inner.survey();
-        StoreDescriptor::new(STORE)
+        DESCRIPTOR
+            .clone()
             .with_version(survey.version.clone())
-            // A key is gone for a script in the very millisecond; the rest is the rounding of both ends.
-            .with_lateness(Duration::from_millis(5))
             .with_token(survey.durability())
             .with_wake_up(if self.inner.hub.is_some() { WakeUpKind::Push } else { WakeUpKind::Poll })
-            .with_clock(LeaseClock::ServerWall)
     }
 
     async fn try_acquire(&self, bid: &Bid) -> Result<Acquired, StoreError> {

@@ -51,6 +51,10 @@ pub trait Dialect: fmt::Debug + Send + Sync + Sized + 'static {
     /// Extends the lease if it is this term's and has not run out; says whether it was.
     async fn renew(&self, link: &mut Self::Link, grant: &Grant) -> Result<bool, Problem>;
 
+    /// Extends each of up to [`BATCH`] terms, of as many leases, in one decision; the answer is in the order of `grants`.
+    /// One that is not extended may be lost, or only be locked by somebody: nothing waits for it.
+    async fn renew_many(&self, link: &mut Self::Link, grants: &[Grant]) -> Result<Vec<bool>, Problem>;
+
     /// Frees the lease if it is this term's and has not run out; says whether it was.
     async fn release(&self, link: &mut Self::Link, grant: &Grant) -> Result<bool, Problem>;
 
@@ -78,6 +82,10 @@ pub trait Dialect: fmt::Debug + Send + Sync + Sized + 'static {
 
 /// Rows that are listed in one statement.
 pub(crate) const PAGE: u16 = 500;
+
+/// Terms that are renewed in one statement: enough to make the statement's own cost small, and few enough to lock no row
+/// for long.
+pub(crate) const BATCH: usize = 256;
 
 /// An idle connection to a server is asked for a sign of life after this: it costs a round trip, and saves a doubtful
 /// write. While renewals follow one another no connection idles so long.
@@ -147,6 +155,8 @@ impl Verdict {
 pub enum Problem {
     /// The client reports an error, which is yet to be translated.
     Client(sqlx::Error),
+    /// The same, in the middle of a transaction: the connection has to be closed.
+    Broken(sqlx::Error),
     /// The dialect knows what is wrong.
     Known(Verdict),
 }

@@ -91,6 +91,7 @@ impl<'a, D: Dialect> Call<'a, D> {
             Ok(Err(problem)) => {
                 let usable = match &problem {
                     Problem::Client(error) => dialect.usable_after(error),
+                    Problem::Broken(_) => false,
                     Problem::Known(_) => true,
                 };
                 *state = if usable { State::Ready } else { State::Dead };
@@ -113,7 +114,7 @@ impl About<'_> {
     fn error<D: Dialect>(self, problem: Problem, dialect: &D, effect: Effect) -> StoreError {
         let (verdict, source) = match problem {
             Problem::Known(verdict) => (verdict, None),
-            Problem::Client(error) => (dialect.translate(&error, effect), Some(error)),
+            Problem::Client(error) | Problem::Broken(error) => (dialect.translate(&error, effect), Some(error)),
         };
         let mut error = StoreError::new(verdict.kind, self.operation, self.store).with_detail(verdict.detail);
         if let Some(lease) = self.lease {

@@ -1,5 +1,6 @@
 //! MySQL and MariaDB.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,10 +13,10 @@ use tenure_core::{
     TokenDurability, WakeUpKind,
 };
 
-use crate::dialect::{Decision, Dialect, Effect, Health, Problem, TRUSTED_FOR, Verdict};
+use crate::dialect::{BATCH, Decision, Dialect, Effect, Health, Problem, TRUSTED_FOR, Verdict};
 use crate::leases::Leases;
 use crate::row::{Remaining, Row, Seen, as_micros, text};
-use crate::text::{LOOK, padded, shared};
+use crate::text::{LOOK, filled, shared};
 use crate::{SqlConfig, SqlStore, TableName, poll};
 
 mod sql;
@@ -134,6 +135,32 @@ impl MySql {
         }
     }
 
+    /// Renews many terms in a transaction that is open: MySQL has no way to tell which rows an update found.
+    async fn extend(&self, link: &mut MySqlConnection, grants: &[Grant]) -> Result<Vec<bool>, sqlx::Error> {
+        let mut query = sqlx::query_as::<_, (Vec<u8>, Option<Vec<u8>>, i64)>(self.statements.lock_many.clone());
+        for grant in filled(grants, BATCH) {
+            query = query.bind(grant.name.as_str().as_bytes());
+        }
+        let found: HashSet<_> = query.fetch_all(&mut *link).await?.into_iter().collect();
+        let term = |grant: &Grant| {
+            let candidate = grant.candidate.as_str().as_bytes().to_vec();
+            (grant.name.as_str().as_bytes().to_vec(), Some(candidate), grant.token.value().cast_signed())
+        };
+        let extended: Vec<bool> = grants.iter().map(|grant| found.contains(&term(grant))).collect();
+        let mut by_ttl = BTreeMap::<_, Vec<&Grant>>::new();
+        for (grant, _) in grants.iter().zip(&extended).filter(|(_, extended)| **extended) {
+            by_ttl.entry(as_micros(grant.ttl)).or_default().push(grant);
+        }
+        for (ttl, grants) in by_ttl {
+            let mut query = sqlx::query(self.statements.extend_many.clone()).bind(ttl).bind(ttl);
+            for grant in filled(&grants, BATCH) {
+                query = query.bind(grant.name.as_str().as_bytes());
+            }
+            query.execute(&mut *link).await?;
+        }
+        Ok(extended)
+    }
+
     async fn probe(&self, link: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         sqlx::query(self.statements.probe.clone()).fetch_all(link).await.map(drop)
     }
@@ -228,6 +255,14 @@ impl Dialect for MySql {
         Ok(matched(&done))
     }
 
+    async fn renew_many(&self, link: &mut MySqlConnection, grants: &[Grant]) -> Result<Vec<bool>, Problem> {
+        // An error leaves the transaction open, and the connection is closed for it: the server rolls back.
+        sqlx::raw_sql("START TRANSACTION").execute(&mut *link).await.map_err(Problem::Broken)?;
+        let extended = self.extend(link, grants).await.map_err(Problem::Broken)?;
+        sqlx::raw_sql("COMMIT").execute(link).await.map_err(Problem::Broken)?;
+        Ok(extended)
+    }
+
     async fn release(&self, link: &mut MySqlConnection, grant: &Grant) -> Result<bool, Problem> {
         let done = sqlx::query(self.statements.release.clone())
             .bind(grant.name.as_str().as_bytes())
@@ -252,8 +287,8 @@ impl Dialect for MySql {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(LOOK) {
             let mut query = sqlx::query(self.statements.look.clone());
-            for name in padded(names) {
-                query = query.bind(name.as_bytes());
+            for name in filled(names, LOOK) {
+                query = query.bind(name.as_str().as_bytes());
             }
             for row in query.fetch_all(&mut *link).await? {
                 let candidate = row.try_get::<Option<Vec<u8>>, _>(1)?.map(text).transpose()?;

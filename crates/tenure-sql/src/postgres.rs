@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -248,6 +249,19 @@ impl Dialect for Postgres {
             .bind(grant.token.value().cast_signed())
             .bind(as_micros(grant.ttl));
         Ok(!self.rows(link, query).await?.is_empty())
+    }
+
+    async fn renew_many(&self, link: &mut PgConnection, grants: &[Grant]) -> Result<Vec<bool>, Problem> {
+        let names: Vec<&str> = grants.iter().map(|grant| grant.name.as_str()).collect();
+        let candidates: Vec<&str> = grants.iter().map(|grant| grant.candidate.as_str()).collect();
+        let tokens: Vec<i64> = grants.iter().map(|grant| grant.token.value().cast_signed()).collect();
+        let ttls: Vec<i64> = grants.iter().map(|grant| as_micros(grant.ttl)).collect();
+        let query =
+            sqlx::query(self.statements.renew_many.clone()).bind(names).bind(candidates).bind(tokens).bind(ttls);
+        let name = |row: &PgRow| row.try_get::<String, _>(0);
+        let extended: HashSet<String> =
+            self.rows(link, query).await?.iter().map(name).collect::<Result<_, sqlx::Error>>()?;
+        Ok(grants.iter().map(|grant| extended.contains(grant.name.as_str())).collect())
     }
 
     async fn release(&self, link: &mut PgConnection, grant: &Grant) -> Result<bool, Problem> {

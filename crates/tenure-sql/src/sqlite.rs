@@ -1,132 +1,39 @@
 //! SQLite: one file for all candidates of one host.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqliteRow, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row as _};
-use tenure_core::clock::{Clock, SystemClock};
+use tenure_core::clock::Clock;
 use tenure_core::{
-    Bid, Grant, Invalid, LeaseClock, LeaseName, Operation, StoreDescriptor, StoreError, StoreErrorKind, StoreUrl,
-    TokenDurability, WakeUpKind,
+    Bid, Grant, Invalid, LeaseClock, LeaseName, StoreDescriptor, StoreErrorKind, TokenDurability, WakeUpKind,
 };
 
 use crate::dialect::{Decision, Dialect, Effect, Health, Problem, Verdict};
 use crate::leases::Leases;
 use crate::row::{Remaining, Row, Seen, as_micros};
-use crate::text::{LOOK, padded};
-use crate::{SqlConfig, SqlStore, TableName};
+use crate::text::{LOOK, filled};
+use crate::{SqlConfig, TableName};
 
 mod file;
 mod filesystem;
 mod host;
 mod inotify;
+mod open;
 mod sql;
 mod watch;
 
+pub use open::SqliteStore;
+
 use file::FileId;
+
 use host::Host;
 use sql::Statements;
-
-/// Keeps leases in a SQLite file, for the candidates of one host.
-pub type SqliteStore = SqlStore<Sqlite>;
-
-impl SqlStore<Sqlite> {
-    /// Opens `sqlite:///absolute/path.db` or `sqlite:relative.db`, and creates the file and its table where they are
-    /// missing. Settings in the query: `table` and `timeout`, as in [`SqlConfig`].
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), and [`StoreErrorKind::Invalid`] for a URL of another shape.
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped call may leave the file and the table created or not; calling again finishes it.
-    pub async fn connect(url: &StoreUrl) -> Result<Self, StoreError> {
-        let (path, config) = settings(url).map_err(|invalid| refused(&invalid))?;
-        Self::open_with(path, config).await
-    }
-
-    /// Opens the file at `path`, and creates it and its table where they are missing.
-    ///
-    /// # Errors
-    ///
-    /// - [`StoreErrorKind::Invalid`]: the path is a directory, no regular file, or in a directory that does not exist.
-    /// - [`StoreErrorKind::Denied`]: the file or its directory may not be read and written.
-    /// - [`StoreErrorKind::Malformed`]: the file is no SQLite database, or its table is not Tenure's.
-    /// - [`StoreErrorKind::Unsupported`]: the path lies on a file system of other hosts, or the host does not tell
-    ///   which boot it runs.
-    /// - [`StoreErrorKind::Unavailable`]: the disk is full, or another process keeps the file locked.
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped call may leave the file and the table created or not; calling again finishes it.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(path, SqlConfig::default()).await
-    }
-
-    /// [`open`](Self::open) with settings.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`open`](Self::open).
-    pub async fn open_with(path: impl AsRef<Path>, config: SqlConfig) -> Result<Self, StoreError> {
-        let path = file::absolute(path.as_ref()).map_err(|invalid| refused(&invalid))?;
-        let store = Self::with_options(SqliteConnectOptions::new().filename(&path), config, SystemClock::new());
-        store.set_up(Operation::Connect).await?;
-        Ok(store)
-    }
-
-    /// A store on the file of a pool that the service has already, with the default settings. Call
-    /// [`ensure_schema`](Self::ensure_schema) where the table may be missing.
-    ///
-    /// Only the pool's options are taken: lease statements run on connections of their own (at most two, and one while
-    /// somebody watches), so that they never wait for the service's queries or join a transaction of its. A database
-    /// in memory is refused by the first call: it is not shared.
-    pub fn new(pool: SqlitePool) -> Self {
-        Self::with_options((*pool.connect_options()).clone(), SqlConfig::default(), SystemClock::new())
-    }
-
-    /// A store on the file of `options`, with settings and a clock of the caller's. All candidates must use the same
-    /// clock; another than [`SystemClock`] is for tests.
-    ///
-    /// `synchronous` is set to `FULL` and the busy timeout to half of the call's; the other options are kept.
-    pub fn with_options(options: SqliteConnectOptions, config: SqlConfig, clock: impl Clock) -> Self {
-        Self::with_dialect(Sqlite::new(options, &config, clock), &config)
-    }
-
-    /// The statements that create the table, for those who run them by hand.
-    pub fn ddl(table: &TableName) -> String {
-        sql::ddl(table)
-    }
-}
-
-/// The path and the settings in a URL.
-fn settings(url: &StoreUrl) -> Result<(PathBuf, SqlConfig), Invalid> {
-    if url.scheme() != "sqlite" {
-        return Err(Invalid::new(format!("store url has the scheme {:?}: sqlite is expected", url.scheme())));
-    }
-    url.check_query(&["table", "timeout"])?;
-    if !url.hosts().is_empty() || url.username().is_some() || url.password().is_some() {
-        return Err(Invalid::new(
-            "sqlite url names a host, which a file has not: write sqlite:///absolute/path.db (three slashes) or \
-             sqlite:relative.db (none)",
-        ));
-    }
-    let config = SqlConfig::from_url(url)?;
-    Ok((PathBuf::from(url.path()), config))
-}
-
-fn refused(invalid: &Invalid) -> StoreError {
-    StoreError::new(StoreErrorKind::Invalid, Operation::Connect, Sqlite::NAME).with_detail(invalid.to_string())
-}
 
 /// The dialect of SQLite.
 pub struct Sqlite {
@@ -279,6 +186,26 @@ impl Dialect for Sqlite {
         Ok(!rows.is_empty())
     }
 
+    async fn renew_many(&self, link: &mut Link, grants: &[Grant]) -> Result<Vec<bool>, Problem> {
+        let host = self.host()?;
+        let mut extended = HashSet::new();
+        for grants in grants.chunks(sql::TERMS) {
+            let mut query = sqlx::query_scalar::<_, String>(self.statements.renew_many.clone())
+                .bind(self.now())
+                .bind(&*host.boot_id)
+                .bind(&*host.time_namespace);
+            for grant in filled(grants, sql::TERMS) {
+                query = query
+                    .bind(grant.name.as_str())
+                    .bind(grant.candidate.as_str())
+                    .bind(grant.token.value().cast_signed())
+                    .bind(as_micros(grant.ttl));
+            }
+            extended.extend(query.fetch_all(&mut link.raw).await?);
+        }
+        Ok(grants.iter().map(|grant| extended.contains(grant.name.as_str())).collect())
+    }
+
     async fn release(&self, link: &mut Link, grant: &Grant) -> Result<bool, Problem> {
         let host = self.host()?;
         let rows = sqlx::query(self.statements.release.clone())
@@ -321,8 +248,8 @@ impl Dialect for Sqlite {
         let mut all = Vec::with_capacity(names.len());
         for names in names.chunks(LOOK) {
             let mut query = sqlx::query_as::<_, (String, Option<String>, i64)>(self.statements.look.clone());
-            for name in padded(names) {
-                query = query.bind(name);
+            for name in filled(names, LOOK) {
+                query = query.bind(name.as_str());
             }
             let rows = query.fetch_all(&mut link.raw).await?;
             all.extend(rows.into_iter().map(|(name, candidate, token)| Seen { name, candidate, token }));

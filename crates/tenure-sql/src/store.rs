@@ -1,18 +1,20 @@
 //! The store: one for all dialects.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use futures::future::join_all;
 use futures::stream::{self, BoxStream, TryStreamExt};
 use tenure_core::{
     Acquired, Bid, Grant, LeaseName, LeaseRecord, LeaseStore, LossReason, Operation, Released, Renewed,
     StoreDescriptor, StoreError, StoreErrorKind, WakeUp,
 };
 
-use crate::dialect::{Decision, Dialect, Effect, PAGE};
+use crate::dialect::{BATCH, Decision, Dialect, Effect, PAGE};
 use crate::leases::{Call, Leases};
 use crate::row::{Row, token};
 use crate::{SqlConfig, watchers};
@@ -57,7 +59,30 @@ impl<D: Dialect> SqlStore<D> {
         self.leases.call(Operation::Connect, None).await.map(drop)
     }
 
-    #[cfg(test)]
+    async fn renew_batch(&self, grants: &[Grant]) -> Vec<Result<Renewed, StoreError>> {
+        let extended = async {
+            for grant in grants {
+                self.check_ttl(Operation::Renew, &grant.name, grant.ttl)?;
+            }
+            let mut call = self.leases.call(Operation::Renew, None).await?;
+            call.run(Effect::Write, |dialect, link| dialect.renew_many(link, grants)).await
+        };
+        match extended.await {
+            // What was not extended is asked for one by one: why it is lost, or whether it was locked only.
+            Ok(extended) => {
+                let answers = grants.iter().zip(extended).map(|(grant, extended)| async move {
+                    if extended { Ok(Renewed::Extended(grant.clone())) } else { self.renew(grant).await }
+                });
+                join_all(answers).await
+            }
+            Err(error) if error.kind() == StoreErrorKind::Invalid => {
+                join_all(grants.iter().map(|grant| self.renew(grant))).await
+            }
+            Err(error) => grants.iter().map(|grant| Err(about(&error, &grant.name))).collect(),
+        }
+    }
+
+    #[cfg(all(test, feature = "sqlite"))]
     pub(crate) fn leases(&self) -> &Arc<Leases<D>> {
         &self.leases
     }
@@ -135,9 +160,28 @@ impl<D: Dialect> LeaseStore for SqlStore<D> {
         .boxed()
     }
 
+    async fn renew_many(&self, grants: &[Grant]) -> Vec<Result<Renewed, StoreError>> {
+        let distinct: HashSet<&LeaseName> = grants.iter().map(|grant| &grant.name).collect();
+        // The same lease twice is no batch: which of the two would a row of the answer belong to?
+        if distinct.len() < grants.len() || grants.len() < 2 {
+            return join_all(grants.iter().map(|grant| self.renew(grant))).await;
+        }
+        let mut all = Vec::with_capacity(grants.len());
+        for batch in grants.chunks(BATCH) {
+            all.extend(self.renew_batch(batch).await);
+        }
+        all
+    }
+
     fn watch(&self, name: &LeaseName) -> BoxStream<'static, WakeUp> {
         watchers::watch(&self.leases, name)
     }
+}
+
+/// The error of a batch, for one of its leases.
+fn about(error: &StoreError, lease: &LeaseName) -> StoreError {
+    let detail = error.detail().unwrap_or_default().to_owned();
+    StoreError::new(error.kind(), error.operation(), error.store().to_owned()).with_lease(lease).with_detail(detail)
 }
 
 async fn found<D: Dialect>(call: &mut Call<'_, D>, name: &LeaseName) -> Result<Option<LeaseRecord>, StoreError> {

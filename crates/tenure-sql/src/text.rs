@@ -20,8 +20,8 @@ pub(crate) fn places(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-/// `names` brought to the number of places, by repeating the last: one text for any number of names.
+/// `items` brought to `count` by repeating the last: one text of a statement for any number of values.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) fn padded(names: &[tenure_core::LeaseName]) -> impl Iterator<Item = &str> {
-    (0..LOOK).map_while(|place| names.get(place).or(names.last())).map(tenure_core::LeaseName::as_str)
+pub(crate) fn filled<T>(items: &[T], count: usize) -> impl Iterator<Item = &T> {
+    (0..count).map_while(|place| items.get(place).or(items.last()))
 }

@@ -75,6 +75,7 @@ impl Watchers {
 
     /// Wakes the watches of names that are new: nobody knows what happened between the watcher's own last look and the
     /// moment from which on every change is told.
+    #[cfg(feature = "postgres")]
     pub(crate) fn greet(&self) {
         for watched in lock(&self.names).values_mut().filter(|watched| watched.seen.is_none()) {
             watched.seen = Some((None, -1));

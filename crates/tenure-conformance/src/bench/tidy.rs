@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
+use tenure_core::LeaseName;
 use tokio::time::timeout;
 
 use super::{Bench, lock};
+use crate::clause::Verdict;
+use crate::run::caught;
 
 /// Bound on tidying up after one clause: a store that hangs has failed already.
 const TIDY_WITHIN: Duration = Duration::from_secs(10);
@@ -31,15 +34,15 @@ impl Bench<'_> {
                     .unwrap_or_else(|_| all())
             }
             Err(_) => {
-                let _ = timeout(TIDY_WITHIN, self.release(&names)).await;
+                // Best effort: what is not released runs out by itself.
+                let _ = timeout(TIDY_WITHIN, caught(self.release(&names))).await;
                 all()
             }
         }
     }
 
-    /// Releases whatever is held, best effort: it runs out by itself otherwise.
-    async fn release(&self, names: &[tenure_core::LeaseName]) {
-        let Ok(client) = self.client().await else { return };
+    async fn release(&self, names: &[LeaseName]) -> Verdict {
+        let client = self.client().await?;
         stream::iter(names)
             .for_each_concurrent(AT_ONCE, |name| {
                 let store = client.bare();
@@ -52,5 +55,6 @@ impl Bench<'_> {
                 }
             })
             .await;
+        Ok(())
     }
 }

@@ -65,9 +65,9 @@ async fn renewed(bench: &Bench<'_>) -> Verdict {
     let bid = bench.short_bid(&bench.name()?);
     let contender = bench.short_bid(&bid.name);
     let mut last = client.granted_at(&bid).await?;
-    for _ in 0..6 {
+    for _ in 0..10 {
         other.bid(&contender).await?;
-        bench.pass(last.at, last.value.ttl / 5).await;
+        bench.pass(last.at, last.value.ttl / 8).await;
         last = bench.in_time(&last, client.extended_at(&last.value).await)?;
     }
     bench.outlast(&last, &other, &contender).await?;

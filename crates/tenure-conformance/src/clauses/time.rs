@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tenure_core::{Acquired, Bid, StoreErrorKind};
+use tenure_core::{Acquired, Bid, Grant, StoreErrorKind};
+use tokio::time::Instant;
 
 use crate::Surroundings;
 use crate::bench::Bench;
-use crate::clause::{Clause, Verdict, clause, ensure, fail, skip};
+use crate::clause::{Clause, Stop, Verdict, clause, ensure, fail, skip};
 use crate::client::{Client, Sent};
 
 pub(super) const CLAUSES: &[Clause] = &[
@@ -42,16 +43,17 @@ pub(super) const CLAUSES: &[Clause] = &[
     ),
 ];
 
-/// That a bid with this ttl is refused before it is sent, or granted for at least as long.
-async fn refused_or_raised(client: &Client, bid: &Bid, must_refuse: bool) -> Verdict {
+/// That a bid with this ttl is refused before it is sent, or granted for at least as long; the grant, if there is one.
+async fn refused_or_raised(client: &Client, bid: &Bid) -> Result<Option<Sent<Grant>>, Stop> {
+    let at = Instant::now();
     match client.bare().try_acquire(bid).await {
-        Err(error) if error.kind() == StoreErrorKind::Invalid => client.nobody(&bid.name).await,
-        Ok(Acquired::Granted(grant)) if must_refuse => {
-            fail!("a ttl of {:?} is none that this store keeps, and was granted: {grant:?}", bid.ttl)
+        Err(error) if error.kind() == StoreErrorKind::Invalid => {
+            client.nobody(&bid.name).await?;
+            Ok(None)
         }
         Ok(Acquired::Granted(grant)) => {
             ensure!(grant.ttl >= bid.ttl, "a ttl of {:?} was asked for, and shortened to {:?}", bid.ttl, grant.ttl);
-            client.let_go(&grant).await
+            Ok(Some(Sent { at, value: grant }))
         }
         answer => fail!("a bid with a ttl of {:?} was answered with {answer:?}", bid.ttl),
     }
@@ -62,13 +64,15 @@ async fn fraction(bench: &Bench<'_>) -> Verdict {
     let unit = bench.descriptor().ttl_unit;
     for odd in [unit / 2, unit / 1000, unit - unit / 1000] {
         let mut bid = bench.bid(&bench.name()?);
-        bid.ttl = bench.ttl() + odd;
-        refused_or_raised(&client, &bid, unit >= Duration::from_secs(1)).await?;
-        // Where it is taken, it is kept as well.
-        if let Ok(Acquired::Granted(grant)) = client.bare().try_acquire(&bid).await {
-            let record = client.shows(&grant).await?;
-            ensure!(record.ttl >= bid.ttl, "a ttl of {:?} was asked for, and {:?} is shown", bid.ttl, record.ttl);
-        }
+        bid.ttl = bench.long() + odd;
+        let Some(Sent { value: grant, .. }) = refused_or_raised(&client, &bid).await? else { continue };
+        ensure!(
+            unit < Duration::from_secs(1),
+            "a ttl of {:?} is none that a store of whole seconds keeps, and was granted: {grant:?}",
+            bid.ttl
+        );
+        let record = client.shows(&grant).await?;
+        ensure!(record.ttl >= bid.ttl, "a ttl of {:?} was asked for, and {:?} is shown", bid.ttl, record.ttl);
     }
     Ok(())
 }
@@ -79,7 +83,9 @@ async fn minimum(bench: &Bench<'_>) -> Verdict {
     for short in [least / 2, least.saturating_sub(Duration::from_nanos(1)), Duration::from_nanos(1)] {
         let mut bid = bench.bid(&bench.name()?);
         bid.ttl = short;
-        refused_or_raised(&client, &bid, false).await?;
+        if let Some(holder) = refused_or_raised(&client, &bid).await? {
+            bench.outlast(&holder, &client, &bench.bid(&bid.name)).await?;
+        }
     }
     // The shortest that is kept as asked is no empty promise.
     let mut bid = bench.bid(&bench.name()?);

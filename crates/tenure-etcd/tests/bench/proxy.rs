@@ -39,6 +39,7 @@ enum Way {
 
 pub struct Proxy {
     pub address: String,
+    server: watch::Sender<String>,
     mode: watch::Sender<Mode>,
     /// Connections below this number are silent for ever.
     dead_below: watch::Sender<usize>,
@@ -54,7 +55,8 @@ impl Proxy {
         let (mode, _) = watch::channel(Mode::Pass);
         let (dead_below, _) = watch::channel(0);
         let (accepted, open) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        let (server, modes, dead) = (server.to_owned(), mode.clone(), dead_below.clone());
+        let (server, target) = watch::channel(server.to_owned());
+        let (modes, dead) = (mode.clone(), dead_below.clone());
         let (count, standing) = (accepted.clone(), open.clone());
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -64,7 +66,7 @@ impl Proxy {
                     dead_below: dead.subscribe(),
                     lost_some: Arc::default(),
                 };
-                let (server, standing) = (server.clone(), standing.clone());
+                let (server, standing) = (target.borrow().clone(), standing.clone());
                 tokio::spawn(async move {
                     standing.fetch_add(1, Ordering::SeqCst);
                     carry(client, server, state).await;
@@ -72,11 +74,16 @@ impl Proxy {
                 });
             }
         });
-        Self { address, mode, dead_below, accepted, open, task }
+        Self { address, server, mode, dead_below, accepted, open, task }
     }
 
     pub fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
+    }
+
+    /// Sends connections that come from now on to another server.
+    pub fn turn_to(&self, server: &str) {
+        self.server.send_replace(server.to_owned());
     }
 
     /// Silences every connection that stands now for good; new ones pass.

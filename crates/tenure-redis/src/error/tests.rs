@@ -29,7 +29,8 @@ fn a_server_that_refuses_writes_for_now_is_unavailable() {
         "MISCONF Redis is configured to save RDB snapshots",
         "NOREPLICAS Not enough good replicas to write.",
         "ERR max number of clients reached",
-        "ERR Error running script (call to f_1): @user_script:3: READONLY You can't write against a read only replica.",
+        "ERR Error running script (call to f_1): @user_script:33: @user_script: 33: -READONLY You can't write against a read only replica.",
+        "ERR Error running script (call to f_1): @user_script:33: @user_script: 33: -OOM command not allowed",
     ] {
         assert_eq!(kind_of_answer(Operation::Renew, server(line)), Unavailable, "{line}");
     }

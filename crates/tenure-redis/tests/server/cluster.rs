@@ -153,3 +153,74 @@ async fn a_cluster_none_of_whose_nodes_is_there_is_unavailable() {
         RedisStore::connect(&"redis://127.0.0.1:1,127.0.0.1:2?cluster=true".parse().unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}: {:?}", std::error::Error::source(&error));
 }
+
+#[tokio::test]
+#[ignore = "needs Redis: run integration/test.sh"]
+async fn a_node_that_freezes_is_left_for_its_replica() {
+    let _turn = turn().await;
+    let store = cluster().await;
+    let grant = granted(&store, &bid(&fresh_name("frozen"))).await;
+    let frozen = Frozen::new(owner(&grant.name).await);
+    let mut unknown = 0;
+    eventually("the replica answers", Duration::from_secs(40), async || match store.renew(&grant).await {
+        Ok(outcome) => {
+            // What the replica had not received yet is gone.
+            assert!(matches!(outcome, Renewed::Extended(_) | Renewed::Lost(_)), "{outcome:?}");
+            true
+        }
+        Err(error) => {
+            assert!(error.kind().is_transient(), "{error}");
+            unknown += 1;
+            false
+        }
+    })
+    .await;
+    assert!(unknown > 0, "nothing froze");
+    drop(frozen);
+    servers("wait", "redis-cluster");
+}
+
+/// The number of the node that serves the lease.
+async fn owner(name: &LeaseName) -> usize {
+    let nodes = nodes();
+    let mut node = operator(&format!("redis://{}", nodes[0])).await;
+    let key = crate::bench::lease_key(name);
+    let slot: u16 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query_async(&mut node).await.unwrap();
+    let ranges: Vec<(u16, u16, (String, u16))> = {
+        let all: Vec<Vec<redis::Value>> = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut node).await.unwrap();
+        let number = |value: &redis::Value| redis::from_redis_value(value.clone()).unwrap();
+        let first = |node: &redis::Value| match node {
+            redis::Value::Array(node) => {
+                (redis::from_redis_value(node[0].clone()).unwrap(), redis::from_redis_value(node[1].clone()).unwrap())
+            }
+            other => panic!("{other:?}"),
+        };
+        all.iter().map(|range| (number(&range[0]), number(&range[1]), first(&range[2]))).collect()
+    };
+    let (_, _, (host, port)) = ranges.iter().find(|(from, to, _)| (*from..=*to).contains(&slot)).unwrap();
+    1 + nodes.iter().position(|node| *node == format!("{host}:{port}")).unwrap()
+}
+
+/// Thaws the node when the test ends, however it does.
+struct Frozen(String);
+
+impl Frozen {
+    fn new(number: usize) -> Self {
+        let member = format!("redis-cluster-{number}");
+        servers("pause", &member);
+        Self(member)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        servers("resume", &self.0);
+    }
+}
+
+fn servers(verb: &str, member: &str) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integration/servers/servers.sh");
+    let folder = environment("TENURE_TEST_SERVERS_DIR");
+    let done = std::process::Command::new("bash").args([script, verb, &folder, member]).status().unwrap();
+    assert!(done.success(), "servers.sh {verb} {member}");
+}

@@ -12,7 +12,7 @@ mod private;
 #[allow(dead_code, reason = "the conformance suite uses the other part")]
 mod proxy;
 mod sentinel;
-#[cfg(feature = "tls-rustls")]
+#[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
 mod tls;
 mod traps;
 mod watch;

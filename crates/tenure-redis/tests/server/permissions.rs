@@ -18,7 +18,15 @@ const FOR_DURABILITY: [&str; 2] = ["+info", "+config|get"];
 async fn user(server: &PrivateServer, rights: &[&str]) -> String {
     let mut operator = operator(&server.url()).await;
     let mut acl = redis::cmd("ACL");
-    acl.arg("SETUSER").arg("tenure").arg("reset").arg("on").arg(">pass").arg("~tenure:*").arg("&tenure:*").arg(rights);
+    acl.arg("SETUSER")
+        .arg("tenure")
+        .arg("reset")
+        .arg("on")
+        .arg(">pass")
+        .arg("~tenure:*")
+        .arg("resetchannels")
+        .arg("&tenure:*")
+        .arg(rights);
     let _: () = acl.query_async(&mut operator).await.unwrap();
     server.url().replace("redis://", "redis://tenure:pass@")
 }

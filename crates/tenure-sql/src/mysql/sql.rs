@@ -11,7 +11,7 @@
 use sqlx::SqlStr;
 
 use crate::TableName;
-use crate::dialect::PAGE;
+use crate::dialect::{BATCH, PAGE};
 use crate::text::{LOOK, places, shared};
 
 /// The statements on one table.
@@ -20,6 +20,8 @@ pub(super) struct Statements {
     pub(super) bid: SqlStr,
     pub(super) insert: SqlStr,
     pub(super) renew: SqlStr,
+    pub(super) lock_many: SqlStr,
+    pub(super) extend_many: SqlStr,
     pub(super) release: SqlStr,
     pub(super) find: SqlStr,
     pub(super) page: SqlStr,
@@ -36,6 +38,8 @@ impl Statements {
             bid: shared(bid(&table)),
             insert: shared(insert(&table)),
             renew: shared(renew(&table)),
+            lock_many: shared(lock_many(&table)),
+            extend_many: shared(extend_many(&table)),
             release: shared(release(&table)),
             find: shared(find(&table)),
             page: shared(page(&table)),
@@ -113,6 +117,25 @@ fn renew(table: &str) -> String {
         "UPDATE {table} SET token = LAST_INSERT_ID(token),
     expires_at = GREATEST(expires_at, TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6))), ttl = ?
 WHERE {THIS_TERM}"
+    )
+}
+
+/// Names. In a transaction: what is not returned has run out, or is locked by somebody, and is not waited for.
+fn lock_many(table: &str) -> String {
+    let places = places(BATCH);
+    format!(
+        "SELECT name, candidate, token FROM {table}
+WHERE name IN ({places}) AND expires_at > UTC_TIMESTAMP(6) FOR UPDATE SKIP LOCKED"
+    )
+}
+
+/// 1 ttl, 2 ttl, then names, whose rows the transaction has locked.
+fn extend_many(table: &str) -> String {
+    let places = places(BATCH);
+    format!(
+        "UPDATE {table} SET
+    expires_at = GREATEST(expires_at, TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6))), ttl = ?
+WHERE name IN ({places})"
     )
 }
 

@@ -18,6 +18,7 @@ pub(super) const CHANNEL: &str = "tenure";
 pub(super) struct Statements {
     pub(super) bid: SqlStr,
     pub(super) renew: SqlStr,
+    pub(super) renew_many: SqlStr,
     pub(super) release: SqlStr,
     pub(super) find: SqlStr,
     pub(super) page: SqlStr,
@@ -33,6 +34,7 @@ impl Statements {
         Self {
             bid: shared(bid(&table)),
             renew: shared(renew(&table)),
+            renew_many: shared(renew_many(&table)),
             release: shared(release(&table)),
             find: shared(find(&table)),
             page: shared(page(&table)),
@@ -106,6 +108,22 @@ fn renew(table: &str) -> String {
         "UPDATE {table} SET
     expires_at = greatest(expires_at, clock_timestamp() + $4::bigint * interval '1 microsecond'), ttl = $4::bigint
 WHERE {THIS_TERM} RETURNING token"
+    )
+}
+
+/// `$1` names, `$2` candidates, `$3` tokens, `$4` ttls. A row that somebody locks is passed over.
+fn renew_many(table: &str) -> String {
+    format!(
+        "WITH due AS (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS due (name, candidate, token, ttl)
+), ready AS (
+    SELECT lease.name, due.ttl FROM {table} AS lease JOIN due ON lease.name = due.name
+    WHERE lease.candidate = due.candidate AND lease.token = due.token AND lease.expires_at > clock_timestamp()
+    FOR UPDATE OF lease SKIP LOCKED
+)
+UPDATE {table} AS lease SET
+    expires_at = greatest(lease.expires_at, clock_timestamp() + ready.ttl * interval '1 microsecond'), ttl = ready.ttl
+FROM ready WHERE lease.name = ready.name RETURNING lease.name"
     )
 }
 

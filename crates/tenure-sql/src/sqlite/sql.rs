@@ -13,13 +13,14 @@ use crate::text::{LOOK, places, shared};
 /// The statements on one table.
 #[derive(Debug)]
 pub(super) struct Statements {
-    pub bid: SqlStr,
-    pub renew: SqlStr,
-    pub release: SqlStr,
-    pub find: SqlStr,
-    pub page: SqlStr,
-    pub look: SqlStr,
-    pub prepare: SqlStr,
+    pub(super) bid: SqlStr,
+    pub(super) renew: SqlStr,
+    pub(super) renew_many: SqlStr,
+    pub(super) release: SqlStr,
+    pub(super) find: SqlStr,
+    pub(super) page: SqlStr,
+    pub(super) look: SqlStr,
+    pub(super) prepare: SqlStr,
 }
 
 impl Statements {
@@ -28,6 +29,7 @@ impl Statements {
         Self {
             bid: shared(bid(&table)),
             renew: shared(renew(&table)),
+            renew_many: shared(renew_many(&table)),
             release: shared(release(&table)),
             find: shared(find(&table)),
             page: shared(page(&table)),
@@ -90,6 +92,21 @@ const THIS_TERM: &str = "name = ?1 AND candidate = ?2 AND token = ?4 AND boot_id
 /// `?7` ttl.
 fn renew(table: &str) -> String {
     format!("UPDATE {table} SET expires_at = max(expires_at, ?3 + ?7), ttl = ?7 WHERE {THIS_TERM} RETURNING token")
+}
+
+/// Terms that are renewed in one statement; the places that a batch leaves over are filled with its last term.
+pub(super) const TERMS: usize = 64;
+
+/// `?1` now, `?2` boot id, `?3` time namespace, and then name, candidate, token and ttl of each term.
+fn renew_many(table: &str) -> String {
+    let terms = vec!["(?, ?, ?, ?)"; TERMS].join(", ");
+    format!(
+        "WITH clock(now, boot, space) AS (VALUES (?1, ?2, ?3)), due(name, candidate, token, ttl) AS (VALUES {terms})
+UPDATE {table} AS lease SET expires_at = max(lease.expires_at, now + due.ttl), ttl = due.ttl FROM due, clock
+WHERE lease.name = due.name AND lease.candidate = due.candidate AND lease.token = due.token
+    AND lease.boot_id = boot AND lease.time_namespace = space AND lease.expires_at > now
+RETURNING name"
+    )
 }
 
 fn release(table: &str) -> String {

@@ -9,6 +9,7 @@ use tenure_core::{
 };
 
 use super::*;
+use crate::SqlStore;
 
 const TTL: Duration = Duration::from_secs(10);
 

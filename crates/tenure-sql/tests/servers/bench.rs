@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tenure_core::{Acquired, Bid, CandidateId, Grant, Label, LeaseName, LeaseStore, StoreUrl, WakeUp};
-use tenure_sql::sqlx::postgres::{PgConnectOptions, PgConnection};
+use tenure_sql::sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use tenure_sql::sqlx::{AssertSqlSafe, ConnectOptions, Connection, query_scalar, raw_sql};
 use tenure_sql::{PostgresStore, SqlConfig, TableName};
 use tokio::time::timeout;
@@ -57,6 +57,7 @@ impl PgBench {
             .password(self.url.password().unwrap())
             .database(self.url.path().trim_start_matches('/'))
             .application_name(&self.schema)
+            .ssl_mode(PgSslMode::Disable)
     }
 
     /// A client with connections of its own.

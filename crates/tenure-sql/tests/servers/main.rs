@@ -4,7 +4,9 @@
 #![cfg(all(feature = "postgres", feature = "mysql"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod batches;
 mod bench;
+mod fences;
 mod my_bench;
 mod mysql;
 mod pgbouncer;

@@ -14,7 +14,7 @@ use tenure_sql::{MySqlStore, SqlConfig, TableName};
 
 use crate::bench::{TTL, bid, eventually, fresh, granted, name, woken};
 use crate::my_bench::{MyBench, run};
-use crate::proxy::Proxy;
+use crate::proxy::{Protocol, Proxy};
 
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
@@ -230,7 +230,7 @@ async fn a_thousand_dropped_calls_strand_no_connection() {
 async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
     let bench = MyBench::new().await;
     let host = &bench.url.hosts()[0];
-    let proxy = Proxy::to(&host.host, host.port.unwrap()).await;
+    let proxy = Proxy::to(Protocol::MySql, &host.host, host.port.unwrap()).await;
     let options = bench.options().host("127.0.0.1").port(proxy.address.port());
     let config = bench.config().with_timeout(Duration::from_millis(500)).unwrap();
     let store = MySqlStore::with_options(options, config);

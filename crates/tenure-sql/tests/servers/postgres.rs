@@ -13,7 +13,7 @@ use tenure_sql::sqlx::{AssertSqlSafe, query_scalar};
 use tenure_sql::{PostgresStore, SqlConfig, TableName};
 
 use crate::bench::{PgBench, TTL, bid, eventually, fresh, granted, name, run};
-use crate::proxy::Proxy;
+use crate::proxy::{Protocol, Proxy};
 
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
@@ -242,7 +242,7 @@ async fn a_thousand_dropped_calls_strand_no_connection() {
 async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
     let bench = PgBench::new().await;
     let host = &bench.url.hosts()[0];
-    let proxy = Proxy::to(&host.host, host.port.unwrap()).await;
+    let proxy = Proxy::to(Protocol::Postgres, &host.host, host.port.unwrap()).await;
     let options = bench.options().host("127.0.0.1").port(proxy.address.port());
     let config = bench.config().with_timeout(Duration::from_millis(300)).unwrap();
     let store = PostgresStore::with_options(options, None, config);

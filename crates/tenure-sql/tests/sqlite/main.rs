@@ -3,8 +3,10 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod batches;
 mod bench;
 mod drops;
+mod fences;
 mod files;
 mod locks;
 mod processes;
