@@ -18,24 +18,34 @@ chmod 755 "$dir"
 cd "$dir"
 [[ ! -e complete ]] || exit 0
 
-authority() { # NAME
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 3650 -subj "/CN=Tenure test $1" \
-    -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign,cRLSign' \
-    -keyout "$1.key" -out "$1.crt" 2>openssl.log
-}
-
-certificate() { # NAME COMMON_NAME EXTENSIONS..
-  local name=$1 common_name=$2
+# Valid at any wall clock that a test gives a client: `openssl ca` is the one way to set the first day that every OpenSSL has.
+sign() { # NAME COMMON_NAME `openssl ca` ARGUMENTS.. -- EXTENSIONS..
+  local name=$1 common_name=$2 arguments=()
   shift 2
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj "/CN=$common_name" \
-    -keyout "$name.key" -out "$name.csr" 2>openssl.log
-  printf '%s\n' 'basicConstraints=critical,CA:FALSE' 'keyUsage=critical,digitalSignature' "$@" >"$name.ext"
-  openssl x509 -req -in "$name.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -extfile "$name.ext" \
-    -out "$name.crt" 2>openssl.log
+  while [[ $1 != -- ]]; do
+    arguments+=("$1") && shift
+  done
+  shift
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -subj "/CN=$common_name" -keyout "$name.key" -out "$name.csr" 2>openssl.log
+  printf '%s\n' "$@" >"$name.ext"
+  : >index.txt
+  openssl ca -batch -notext -config ca.conf -startdate 20000101000000Z -enddate 20491231235959Z -extfile "$name.ext" \
+    -in "$name.csr" -out "$name.crt" "${arguments[@]}" 2>openssl.log
   rm "$name.csr" "$name.ext"
 }
 
+authority() { # NAME
+  sign "$1" "Tenure test $1" -selfsign -keyfile "$1.key" -- 'basicConstraints=critical,CA:TRUE' 'keyUsage=critical,keyCertSign,cRLSign' \
+    'subjectKeyIdentifier=hash'
+}
+
+certificate() { # NAME COMMON_NAME EXTENSIONS..
+  sign "$1" "$2" -cert ca.crt -keyfile ca.key -- 'basicConstraints=critical,CA:FALSE' 'keyUsage=critical,digitalSignature' "${@:3}"
+}
+
 trap '[[ $? == 0 ]] || cat openssl.log >&2' EXIT
+printf '%s\n' '[ca]' 'default_ca=test' '[test]' 'database=index.txt' 'new_certs_dir=.' 'rand_serial=yes' 'default_md=sha256' 'policy=name' '[name]' \
+  'commonName=supplied' >ca.conf
 authority ca
 authority other-ca
 # etcd's own gateway dials the server with the server's certificate, so that one is a client's too.
@@ -45,6 +55,6 @@ certificate root root 'extendedKeyUsage=clientAuth'
 openssl genrsa -out service-account.key 2048 2>openssl.log
 openssl rsa -in service-account.key -pubout -out service-account.pub 2>openssl.log
 printf '%s\n' 'tenure-admin,admin,admin,"system:masters"' 'tenure-user,tenure,tenure' >tokens.csv
-rm -f ca.srl openssl.log other-ca.key
+rm -f -- openssl.log other-ca.key ca.conf index.txt* [0-9A-F]*.pem
 chmod 644 -- *.crt *.key *.pub
 touch complete

@@ -96,8 +96,10 @@ where
 }
 
 /// Adds a line about a clause to the notes of its bench, for a table over many benches.
+///
+/// Only what `conformance!` made is a bench, not a lone call of [`check`].
 async fn note(directory: &Path, child: &str, id: &str, outcome: &Outcome, harness: &impl Harness) {
-    let bench = child.rsplit_once("::conformance::").map_or(child, |(bench, _)| bench);
+    let Some((bench, _)) = child.rsplit_once("::conformance::") else { return };
     let (store, version) = match harness.store().await {
         Ok(store) => (store.describe().name, store.describe().version),
         Err(_) => ("unreachable".into(), None),

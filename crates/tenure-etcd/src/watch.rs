@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use etcd_client::{Client, Error, WatchOptions, WatchResponse, WatchStream};
+use etcd_client::{Client, Error, EventType, WatchOptions, WatchResponse, WatchStream};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tenure_core::{LeaseName, StoreErrorKind, WakeUp};
@@ -54,11 +54,24 @@ struct Crowd {
     size: usize,
 }
 
-/// How much happened to one lease so far.
+/// What happened to one lease so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     changes: u64,
     resyncs: u64,
+    /// Whether the last change left the lease free.
+    is_vacant: bool,
+}
+
+impl Seen {
+    /// What to tell somebody who was told everything up to `told`.
+    fn wake_up_since(self, told: Self) -> WakeUp {
+        match self {
+            now if now.resyncs != told.resyncs => WakeUp::Resync,
+            now if now.is_vacant => WakeUp::Vacated,
+            _ => WakeUp::Taken,
+        }
+    }
 }
 
 impl Watches {
@@ -77,7 +90,7 @@ impl Watches {
                 return None;
             }
             let now = *place.seen.borrow_and_update();
-            let wake = if now.resyncs == place.told.resyncs { WakeUp::Changed } else { WakeUp::Resync };
+            let wake = now.wake_up_since(place.told);
             place.told = now;
             Some((wake, place))
         })
@@ -127,9 +140,12 @@ impl Watches {
         }
     }
 
-    fn tell(&self, name: &LeaseName) {
+    fn tell(&self, name: &LeaseName, is_vacant: bool) {
         if let Some(crowd) = self.waiting().names.get(name) {
-            crowd.seen.send_modify(|seen| seen.changes += 1);
+            crowd.seen.send_modify(|seen| {
+                seen.changes += 1;
+                seen.is_vacant = is_vacant;
+            });
         }
     }
 
@@ -268,10 +284,12 @@ impl Follow {
             if let Some(end) = end_of(&message) {
                 return end;
             }
-            for kv in message.events().iter().filter_map(etcd_client::Event::kv) {
+            for event in message.events() {
+                let Some(kv) = event.kv() else { continue };
                 self.next = self.next.max(kv.mod_revision() + 1);
+                let is_vacant = event.event_type() == EventType::Delete;
                 if let Place::Lease(name) = self.etcd.keys.place_of(kv.key())
-                    && !self.with(|watches| watches.tell(&name))
+                    && !self.with(|watches| watches.tell(&name, is_vacant))
                 {
                     return End::NobodyWaits;
                 }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bench::*;
-use etcd_client::{Certificate, Client, ConnectOptions, Identity, Permission, RoleRevokePermissionOptions, TlsOptions};
+use etcd_client::{Permission, RoleRevokePermissionOptions};
 use futures::StreamExt;
 use tenure_core::{LeaseStore, Released, Renewed, StoreError, StoreErrorKind, StoreUrl, WakeUp};
 use tenure_etcd::{EtcdStore, etcd_client};
@@ -23,16 +23,6 @@ fn url(user: &str, prefix: &str) -> StoreUrl {
         variable("TENURE_TEST_CLIENT_KEY")
     );
     format!("etcds://{user}{}{prefix}?{files}", variable("TENURE_TEST_ETCD_TLS")).parse().unwrap()
-}
-
-async fn root() -> Client {
-    let read = |name: &str| std::fs::read(variable(name)).unwrap();
-    let tls = TlsOptions::new()
-        .ca_certificate(Certificate::from_pem(read("TENURE_TEST_CA")))
-        .identity(Identity::from_pem(read("TENURE_TEST_ROOT_CERT"), read("TENURE_TEST_ROOT_KEY")));
-    let options = ConnectOptions::new().with_tls(tls).with_user("root", "tenure").with_timeout(LONG);
-    let at = format!("https://{}", variable("TENURE_TEST_ETCD_TLS"));
-    Client::connect([at], Some(options)).await.unwrap()
 }
 
 /// A new user with a role of its own: one right under `prefix`, nothing else.
@@ -97,7 +87,7 @@ async fn a_role_with_read_and_write_on_the_prefix_is_all_that_is_needed() {
     let name = fresh("tenant");
     let mut watch = store.watch(&name);
     let first = granted(&store, &bid(&name)).await;
-    assert_eq!(watch.next().await, Some(WakeUp::Changed));
+    assert_eq!(watch.next().await, Some(WakeUp::Taken));
     let loser = bid(&name);
     held(&store, &loser).await;
     assert_eq!(store.renew(&first).await.unwrap(), Renewed::Extended(first.clone()));
@@ -126,7 +116,7 @@ async fn an_observer_needs_the_right_to_read_and_no_other() {
     let name = fresh("observed");
     let mut watch = observer.watch(&name);
     let grant = granted(&holder, &bid(&name)).await;
-    assert_eq!(watch.next().await, Some(WakeUp::Changed));
+    assert_eq!(watch.next().await, Some(WakeUp::Taken));
     let seen = observer.read(&name).await.unwrap().unwrap();
     assert_eq!((&seen.holder, seen.token), (&grant.candidate, grant.token));
     assert_eq!(observer.list().count().await, 1);
@@ -218,7 +208,7 @@ async fn a_login_token_that_is_no_longer_taken_is_renewed_within_the_call() {
     let holder = EtcdStore::connect(&tenant.url("first")).await.unwrap();
     assert_eq!(holder.release(&grant).await.unwrap(), Released::Freed);
     let wake = tokio::time::timeout(Duration::from_secs(2), watch.next()).await.expect("the watch logs in by itself");
-    assert_eq!(wake, Some(WakeUp::Changed));
+    assert_eq!(wake, Some(WakeUp::Vacated));
     tenant.remove().await;
 }
 

@@ -29,20 +29,20 @@ async fn a_grant_a_release_a_removal_and_an_expiry_wake_and_a_renewal_does_not()
     let (store, name) = (store().await, fresh("wake"));
     let mut watch = store.watch(&name);
     let first = granted(&store, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed, "a grant");
+    assert_eq!(next(&mut watch).await, WakeUp::Taken, "a grant");
     assert!(matches!(store.renew(&first).await.unwrap(), Renewed::Extended(_)));
     granted(&store, &bid(&fresh("other"))).await;
     assert!(quiet(&mut watch).await, "neither a renewal nor another lease");
     assert_eq!(store.release(&first).await.unwrap(), Released::Freed);
-    assert_eq!(next(&mut watch).await, WakeUp::Changed, "a release");
+    assert_eq!(next(&mut watch).await, WakeUp::Vacated, "a release");
     granted(&store, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
     admin().await.delete(store.key_of(&name), None).await.unwrap();
-    assert_eq!(next(&mut watch).await, WakeUp::Changed, "a removal by hand");
+    assert_eq!(next(&mut watch).await, WakeUp::Vacated, "a removal by hand");
     let begun = std::time::Instant::now();
     granted(&store, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
-    assert_eq!(next(&mut watch).await, WakeUp::Changed, "an expiry");
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
+    assert_eq!(next(&mut watch).await, WakeUp::Vacated, "an expiry");
     let late = begun.elapsed().saturating_sub(TTL);
     assert!(begun.elapsed() >= TTL && late <= store.describe().lateness, "{late:?}");
 }
@@ -55,7 +55,7 @@ async fn a_change_between_the_call_and_the_first_poll_wakes() {
     let elsewhere = self::store().await;
     granted(&elsewhere, &bid(&name)).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 /// Whoever waits first opens the watch only after the call: what happens before it stands is caught up with.
@@ -70,7 +70,7 @@ async fn a_change_before_the_watch_stands_wakes() {
     granted(&elsewhere, &bid_for(&name, Duration::from_secs(30))).await;
     proxy.set(Mode::Pass);
     let (wake, _watch) = opening.await.unwrap();
-    assert!(matches!(wake, WakeUp::Changed | WakeUp::Resync));
+    assert!(matches!(wake, WakeUp::Taken | WakeUp::Resync));
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_cut_wakes_once_it_is_mended_and_everything_after_it_wakes() {
     let (store, elsewhere, name) = (store_at(&proxy.address).await, store().await, fresh("cut"));
     let mut watch = store.watch(&name);
     let grant = granted(&elsewhere, &bid_for(&name, Duration::from_secs(60))).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
     proxy.set(Mode::Cut);
     assert!(quiet(&mut watch).await);
     assert_eq!(elsewhere.release(&grant).await.unwrap(), Released::Freed);
@@ -88,7 +88,7 @@ async fn a_cut_wakes_once_it_is_mended_and_everything_after_it_wakes() {
     assert_eq!(next(&mut watch).await, WakeUp::Resync, "a change may have been missed");
     settle(&mut watch).await;
     granted(&elsewhere, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 /// Takes what is left of earlier changes; a watch that wakes again and again fails the test.
@@ -105,7 +105,7 @@ async fn a_compaction_during_a_cut_wakes_and_the_watch_goes_on() {
     let (store, elsewhere, name) = (store_at(&proxy.address).await, store().await, fresh("compacted"));
     let mut watch = store.watch(&name);
     let grant = granted(&elsewhere, &bid_for(&name, Duration::from_secs(60))).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
     proxy.set(Mode::Cut);
     assert_eq!(elsewhere.release(&grant).await.unwrap(), Released::Freed);
     compact_to_head().await;
@@ -113,7 +113,7 @@ async fn a_compaction_during_a_cut_wakes_and_the_watch_goes_on() {
     assert_eq!(next(&mut watch).await, WakeUp::Resync);
     settle(&mut watch).await;
     granted(&elsewhere, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 /// B161: an observer that begins where the leader's record was written gets nothing once that is compacted away.
@@ -133,7 +133,7 @@ async fn an_observer_of_a_record_older_than_the_compaction_sees_it_and_its_end()
     until("the observer sees the end", || async { observer.read(&name).await.unwrap().is_none() }).await;
     settle(&mut watch).await;
     granted(&holder, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 async fn compact_to_head() {
@@ -163,7 +163,7 @@ async fn a_cluster_whose_revision_went_back_wakes_and_the_watch_goes_on() {
     let (store, name) = (store_at(&proxy.address).await, fresh("restored"));
     let mut watch = store.watch(&name);
     granted(&store_at(&ahead).await, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
     proxy.turn_to(&behind);
     proxy.set(Mode::Cut);
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -171,7 +171,7 @@ async fn a_cluster_whose_revision_went_back_wakes_and_the_watch_goes_on() {
     assert_eq!(next(&mut watch).await, WakeUp::Resync);
     settle(&mut watch).await;
     granted(&store_at(&behind).await, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 async fn revision_of(server: &str) -> i64 {
@@ -186,13 +186,13 @@ async fn a_watch_that_falls_silent_is_opened_again_elsewhere() {
     let (elsewhere, name) = (self::store().await, fresh("silent"));
     let mut watch = store.watch(&name);
     granted(&elsewhere, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
     one.set(Mode::Silent);
     // HTTP/2 pings notice within 9 s; the lease ran out in the meantime.
     assert_eq!(next(&mut watch).await, WakeUp::Resync);
     settle(&mut watch).await;
     granted(&elsewhere, &bid(&name)).await;
-    assert_eq!(next(&mut watch).await, WakeUp::Changed);
+    assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn a_thousand_watches_share_one_connection() {
     let elsewhere: EtcdStore = self::store().await;
     for at in [0, 500, 999] {
         granted(&elsewhere, &bid(&names[at])).await;
-        assert_eq!(next(&mut watches[at]).await, WakeUp::Changed);
+        assert_eq!(next(&mut watches[at]).await, WakeUp::Taken);
     }
     assert!(quiet(&mut watches[1]).await);
     assert_eq!(proxy.accepted(), 1);

@@ -1,4 +1,4 @@
-//! The conformance suite on MySQL or MariaDB.
+//! The conformance suite on MySQL or MariaDB, as a user with the three rights that running needs.
 
 #![cfg(all(feature = "mysql", feature = "postgres"))]
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "tests that share a bench with others")]
@@ -25,14 +25,27 @@ mod my_bench;
 #[path = "servers/proxy.rs"]
 mod proxy;
 
-const TABLE: &str = "tenure.tenure_leases";
+const TABLE: &str = "tenure_leases";
+const PASSWORD: &str = "app-5b1d";
 
-/// Clients that the server knows by a database of this bench's own; the table lies in one that all share.
-struct Bench(MyBench);
+/// A user of this bench's own, by whom the server knows its clients, and who may do nothing but run.
+struct Bench {
+    operator: MyBench,
+    user: String,
+}
 
 impl Bench {
     async fn new() -> Self {
-        Self(MyBench::empty().await)
+        let operator = operator();
+        let (user, database) = (fresh("a")[..16].to_owned(), &operator.database);
+        MySqlStore::with_options(operator.options(), config(TABLE)).prepare().await.unwrap();
+        operator.run(&format!("CREATE USER {user} IDENTIFIED BY '{PASSWORD}'")).await;
+        operator.run(&format!("GRANT SELECT, INSERT, UPDATE ON {database}.{TABLE} TO {user}")).await;
+        Self { operator, user }
+    }
+
+    fn options(&self) -> MySqlConnectOptions {
+        self.operator.options().username(&self.user).password(PASSWORD)
     }
 
     async fn open(&self, options: MySqlConnectOptions) -> Result<Arc<dyn LeaseStore>, StoreError> {
@@ -40,6 +53,18 @@ impl Bench {
         store.prepare().await?;
         Ok(Arc::new(store))
     }
+
+    /// The connections that the server keeps for this bench's stores.
+    async fn standing(&self) -> Vec<i64> {
+        let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE user = ?";
+        query_scalar(sql).bind(&self.user).fetch_all(&mut self.operator.raw().await).await.unwrap()
+    }
+}
+
+fn operator() -> MyBench {
+    let url = server("TENURE_TEST_MYSQL");
+    let database = url.path().trim_start_matches('/').to_owned();
+    MyBench { url, database }
 }
 
 fn config(table: &str) -> SqlConfig {
@@ -49,7 +74,7 @@ fn config(table: &str) -> SqlConfig {
 #[async_trait]
 impl Harness for Bench {
     async fn store(&self) -> Result<Arc<dyn LeaseStore>, StoreError> {
-        self.open(self.0.options()).await
+        self.open(self.options()).await
     }
 
     fn spans_processes(&self) -> bool {
@@ -57,15 +82,13 @@ impl Harness for Bench {
     }
 
     async fn admin(&self) -> Result<Arc<dyn Admin>, Unable> {
-        let url = server("TENURE_TEST_MYSQL");
-        let database = url.path().trim_start_matches('/').to_owned();
-        Ok(Arc::new(Operator(MyBench { url, database })))
+        Ok(Arc::new(Operator(operator())))
     }
 
     async fn faulty(&self) -> Result<Arc<dyn FaultInjector>, Unable> {
-        let host = &self.0.url.hosts()[0];
+        let host = &self.operator.url.hosts()[0];
         let proxy = Proxy::to(Protocol::MySql, &host.host, host.port.unwrap()).await;
-        let options = self.0.options().host("127.0.0.1").port(proxy.address.port());
+        let options = self.options().host("127.0.0.1").port(proxy.address.port());
         Ok(Arc::new(OnTheWire::of(self.open(options).await?, proxy)))
     }
 
@@ -77,30 +100,32 @@ impl Harness for Bench {
     }
 
     async fn cut_watches(&self) -> Result<(), Unable> {
-        self.0.terminate().await;
+        for id in self.standing().await {
+            self.operator.run(&format!("KILL {id}")).await;
+        }
         Ok(())
     }
 
     async fn connections(&self) -> Result<usize, Unable> {
-        Ok(self.0.connections().await.len())
+        Ok(self.standing().await.len())
     }
 
     async fn unprepared(&self, count: usize) -> Result<Vec<Arc<dyn LeaseStore>>, Unable> {
         let config = config(&fresh("unprepared"));
-        let store = || MySqlStore::with_options(self.0.options(), config.clone());
+        let store = || MySqlStore::with_options(self.operator.options(), config.clone());
         Ok((0..count).map(|_| Arc::new(store()) as Arc<dyn LeaseStore>).collect())
     }
 
     async fn wrong_credentials(&self) -> Result<Trespass, Unable> {
-        let options = self.0.options().password("canary-7c1e");
+        let options = self.options().password("canary-7c1e");
         Ok(Trespass { store: self.open(options).await, secrets: vec!["canary-7c1e".to_owned()] })
     }
 
     async fn restricted(&self) -> Result<Trespass, Unable> {
-        let (user, database) = (&fresh("u")[..16], &self.0.database);
-        self.0.run(&format!("CREATE USER {user} IDENTIFIED BY 'canary-9d2f'")).await;
-        self.0.run(&format!("GRANT CREATE ON {database}.elsewhere TO {user}")).await;
-        let options = self.0.options().username(user).password("canary-9d2f");
+        let (user, database) = (&fresh("u")[..16], &self.operator.database);
+        self.operator.run(&format!("CREATE USER {user} IDENTIFIED BY 'canary-9d2f'")).await;
+        self.operator.run(&format!("GRANT CREATE ON {database}.elsewhere TO {user}")).await;
+        let options = self.operator.options().username(user).password("canary-9d2f");
         let store = MySqlStore::with_options(options, config(TABLE));
         Ok(Trespass { store: Ok(Arc::new(store)), secrets: vec!["canary-9d2f".to_owned()] })
     }

@@ -1,12 +1,13 @@
-//! The conformance suite on PostgreSQL.
+//! The conformance suite on PostgreSQL, and behind PgBouncer in transaction mode, as a role with the three rights that
+//! running needs.
 
 #![cfg(feature = "postgres")]
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "tests that share a bench with others")]
 
 use std::sync::Arc;
 
-use tenure_conformance::{Admin, FaultInjector, Foreign, Harness, Trespass, Unable, async_trait, conformance};
-use tenure_core::{LeaseName, LeaseStore, StoreError};
+use tenure_conformance::{Admin, FaultInjector, Foreign, Harness, Trespass, Unable, async_trait};
+use tenure_core::{LeaseName, LeaseStore, StoreError, StoreUrl};
 use tenure_sql::sqlx::postgres::PgConnectOptions;
 use tenure_sql::sqlx::{query, query_scalar};
 use tenure_sql::{PostgresStore, SqlConfig, TableName};
@@ -22,16 +23,57 @@ mod faults;
 #[path = "servers/proxy.rs"]
 mod proxy;
 
-/// Clients that the server knows by a name of this bench's own.
-struct Bench(PgBench);
+const PASSWORD: &str = "app-5b1d";
+
+/// A role of this bench's own, by which the server knows its clients, and which may do nothing but run.
+struct Bench {
+    operator: PgBench,
+    role: String,
+    /// What clients connect to, where it is not the server itself.
+    pooler: Option<StoreUrl>,
+}
 
 impl Bench {
-    fn new() -> Self {
-        Self(PgBench { url: server("TENURE_TEST_POSTGRES"), schema: fresh("conformance") })
+    async fn direct() -> Self {
+        Self::new(None).await
+    }
+
+    async fn pooled() -> Self {
+        Self::new(Some(server("TENURE_TEST_PGBOUNCER"))).await
+    }
+
+    async fn new(pooler: Option<StoreUrl>) -> Self {
+        let role = fresh("app");
+        let operator = PgBench { url: server("TENURE_TEST_POSTGRES"), schema: role.clone() };
+        PostgresStore::with_options(operator.options(), None, SqlConfig::default()).prepare().await.unwrap();
+        operator.run(&format!("CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")).await;
+        // Grants on one table by many tests at once would meet in its catalogue row.
+        let grant = format!("GRANT SELECT, INSERT, UPDATE ON tenure_leases TO {role}");
+        operator.run(&format!("BEGIN; SELECT pg_advisory_xact_lock(7); {grant}; COMMIT")).await;
+        Self { operator, role, pooler }
+    }
+
+    /// The address of what clients connect to.
+    fn host(&self) -> (&str, u16) {
+        let host = &self.pooler.as_ref().unwrap_or(&self.operator.url).hosts()[0];
+        (&host.host, host.port.unwrap())
+    }
+
+    fn options(&self) -> PgConnectOptions {
+        let (host, port) = self.host();
+        self.operator.options().host(host).port(port).username(&self.role).password(PASSWORD)
+    }
+
+    fn store_with(&self, options: PgConnectOptions, config: SqlConfig) -> PostgresStore {
+        if self.pooler.is_none() {
+            return PostgresStore::with_options(options, None, config);
+        }
+        let listen = self.operator.options().username(&self.role).password(PASSWORD);
+        PostgresStore::with_options(options, Some(listen), config.with_transaction_pooling())
     }
 
     async fn open(&self, options: PgConnectOptions) -> Result<Arc<dyn LeaseStore>, StoreError> {
-        let store = PostgresStore::with_options(options, None, SqlConfig::default());
+        let store = self.store_with(options, SqlConfig::default());
         store.prepare().await?;
         Ok(Arc::new(store))
     }
@@ -40,7 +82,7 @@ impl Bench {
 #[async_trait]
 impl Harness for Bench {
     async fn store(&self) -> Result<Arc<dyn LeaseStore>, StoreError> {
-        self.open(self.0.options()).await
+        self.open(self.options()).await
     }
 
     fn spans_processes(&self) -> bool {
@@ -48,13 +90,13 @@ impl Harness for Bench {
     }
 
     async fn admin(&self) -> Result<Arc<dyn Admin>, Unable> {
-        Ok(Arc::new(Operator(PgBench { url: self.0.url.clone(), schema: "operator".to_owned() })))
+        Ok(Arc::new(Operator(PgBench { url: self.operator.url.clone(), schema: "operator".to_owned() })))
     }
 
     async fn faulty(&self) -> Result<Arc<dyn FaultInjector>, Unable> {
-        let host = &self.0.url.hosts()[0];
-        let proxy = Proxy::to(Protocol::Postgres, &host.host, host.port.unwrap()).await;
-        let options = self.0.options().host("127.0.0.1").port(proxy.address.port());
+        let (host, port) = self.host();
+        let proxy = Proxy::to(Protocol::Postgres, host, port).await;
+        let options = self.options().host("127.0.0.1").port(proxy.address.port());
         Ok(Arc::new(OnTheWire::of(self.open(options).await?, proxy)))
     }
 
@@ -66,30 +108,34 @@ impl Harness for Bench {
     }
 
     async fn cut_watches(&self) -> Result<(), Unable> {
-        self.0.terminate().await;
+        self.operator.terminate().await;
         Ok(())
     }
 
     async fn connections(&self) -> Result<usize, Unable> {
-        usize::try_from(self.0.connections().await).map_err(Unable::failed)
+        if self.pooler.is_some() {
+            return Err(Unable::lacks("the pooler keeps connections as it sees fit"));
+        }
+        usize::try_from(self.operator.connections().await).map_err(Unable::failed)
     }
 
     async fn unprepared(&self, count: usize) -> Result<Vec<Arc<dyn LeaseStore>>, Unable> {
         let config = SqlConfig::default().with_table(TableName::new(&fresh("unprepared")).map_err(Unable::failed)?);
-        let store = || PostgresStore::with_options(self.0.options(), None, config.clone());
+        let (host, port) = self.host();
+        let store = || self.store_with(self.operator.options().host(host).port(port), config.clone());
         Ok((0..count).map(|_| Arc::new(store()) as Arc<dyn LeaseStore>).collect())
     }
 
     async fn wrong_credentials(&self) -> Result<Trespass, Unable> {
-        let options = self.0.options().password("canary-7c1e");
+        let options = self.options().password("canary-7c1e");
         Ok(Trespass { store: self.open(options).await, secrets: vec!["canary-7c1e".to_owned()] })
     }
 
     async fn restricted(&self) -> Result<Trespass, Unable> {
         let role = fresh("guest");
-        self.0.run(&format!("CREATE ROLE {role} LOGIN PASSWORD 'canary-9d2f'")).await;
-        let options = self.0.options().username(&role).password("canary-9d2f");
-        let store = PostgresStore::with_options(options, None, SqlConfig::default());
+        self.operator.run(&format!("CREATE ROLE {role} LOGIN PASSWORD 'canary-9d2f'")).await;
+        let options = self.options().username(&role).password("canary-9d2f");
+        let store = self.store_with(options, SqlConfig::default());
         Ok(Trespass { store: Ok(Arc::new(store)), secrets: vec!["canary-9d2f".to_owned()] })
     }
 }
@@ -133,17 +179,38 @@ impl Admin for Operator {
     }
 }
 
-conformance!(
-    Bench::new(),
-    skips: [
-        // The counter is the row, and goes with it.
-        "token-removed",
-        // The table takes no row without an expiry.
-        "expiry-outsider",
-        // The server tells of what Tenure's own statements notify.
-        "watch-removal",
-        // Needs libfaketime.
-        "time-wall-clock",
-    ],
-    ignore: "needs a server: run integration/test.sh",
-);
+mod direct {
+    use super::Bench;
+    tenure_conformance::conformance!(
+        Bench::direct().await,
+        skips: [
+            // The counter is the row, and goes with it.
+            "token-removed",
+            // The table takes no row without an expiry.
+            "expiry-outsider",
+            // The server tells of what Tenure's own statements notify.
+            "watch-removal",
+            // Needs libfaketime.
+            "time-wall-clock",
+        ],
+        ignore: "needs a server: run integration/test.sh",
+    );
+}
+
+mod pooled {
+    use super::Bench;
+    tenure_conformance::conformance!(
+        Bench::pooled().await,
+        skips: [
+            // The counter is the row, and goes with it.
+            "token-removed",
+            // The table takes no row without an expiry.
+            "expiry-outsider",
+            // The server tells of what Tenure's own statements notify.
+            "watch-removal",
+            // Needs libfaketime.
+            "time-wall-clock",
+        ],
+        ignore: "needs a server: run integration/test.sh",
+    );
+}

