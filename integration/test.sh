@@ -119,6 +119,8 @@ if [[ $servers != none ]]; then
   integration/servers/servers.sh up "$servers" "$work/servers" "${only[@]}"
   # shellcheck source=/dev/null
   source "$work/servers/env"
+  # These tests wait for servers more than they compute.
+  export RUST_TEST_THREADS=${RUST_TEST_THREADS:-8}
   for crate in tenure-etcd tenure-redis tenure-sql tenure-kubernetes; do
     [[ -e crates/$crate ]] && wanted "$crate" || continue
     cargo_test -p "$crate" --all-features --tests --no-fail-fast -- --ignored "${filter[@]}" || {

@@ -195,7 +195,8 @@ start_mariadb() {
   entry_point mariadb
   launch mariadb env TENURE_DATADIR="$home/mariadb/data" MYSQL_ROOT_PASSWORD=tenure MYSQL_DATABASE=tenure \
     "$home/mariadb/docker-entrypoint.sh" --port="$TENURE_MARIADB_PORT" --bind-address=127.0.0.1 \
-    --ssl-ca="$TENURE_TLS_DIR/ca.crt" --ssl-cert="$TENURE_TLS_DIR/server.crt" --ssl-key="$TENURE_TLS_DIR/server.key" --max-connections=300
+    --ssl-ca="$TENURE_TLS_DIR/ca.crt" --ssl-cert="$TENURE_TLS_DIR/server.crt" --ssl-key="$TENURE_TLS_DIR/server.key" --max-connections=300 \
+    --max-connect-errors=1000000
 }
 
 start_pgbouncer() {

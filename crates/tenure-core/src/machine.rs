@@ -287,6 +287,19 @@ impl Machine {
         &self.candidate
     }
 
+    /// The name of the state, as in the diagram of this module: for traces, and to count which transitions were taken.
+    pub fn state_name(&self) -> &'static str {
+        match &self.state {
+            State::Following(_) => "following",
+            State::Bidding { .. } => "bidding",
+            State::Settling { .. } => "settling",
+            State::Leading { .. } => "leading",
+            State::Stopping { .. } => "stopping",
+            State::Releasing(_) => "releasing",
+            State::Ended(_) => "ended",
+        }
+    }
+
     fn term_mut(&mut self) -> Option<&mut Term> {
         match &mut self.state {
             State::Settling { term, .. } | State::Leading { term } | State::Stopping { term, .. } => Some(term),

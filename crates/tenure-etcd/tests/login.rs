@@ -13,6 +13,10 @@ use etcd_client::{Permission, RoleRevokePermissionOptions};
 use futures::StreamExt;
 use tenure_core::{LeaseStore, Released, Renewed, StoreError, StoreErrorKind, StoreUrl, WakeUp};
 use tenure_etcd::{EtcdStore, etcd_client};
+use tokio::sync::Mutex;
+
+/// A user or role that changes while a request is under way has the server refuse it: one test at a time.
+static USERS: Mutex<()> = Mutex::const_new(());
 
 /// A URL of the server with TLS and logins; `user` is `NAME:PASSWORD@`, or nothing.
 fn url(user: &str, prefix: &str) -> StoreUrl {
@@ -80,6 +84,7 @@ fn shown(error: &StoreError) -> String {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_role_with_read_and_write_on_the_prefix_is_all_that_is_needed() {
+    let _alone = USERS.lock().await;
     let tenant = Tenant::new().await;
     let store = EtcdStore::connect(&tenant.url("first")).await.unwrap();
     store.prepare().await.unwrap();
@@ -109,6 +114,7 @@ async fn a_role_with_read_and_write_on_the_prefix_is_all_that_is_needed() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn an_observer_needs_the_right_to_read_and_no_other() {
+    let _alone = USERS.lock().await;
     let tenant = Tenant::new().await;
     let holder = EtcdStore::connect(&tenant.url("first")).await.unwrap();
     let reader = Tenant::reading(&tenant.prefix).await;
@@ -134,6 +140,7 @@ async fn an_observer_needs_the_right_to_read_and_no_other() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_prefix_that_the_role_does_not_cover_is_denied_at_once() {
+    let _alone = USERS.lock().await;
     let tenant = Tenant::new().await;
     let elsewhere = url(&format!("{}:first@", tenant.name), "/somebody-elses");
     for error in [
@@ -149,6 +156,7 @@ async fn a_prefix_that_the_role_does_not_cover_is_denied_at_once() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_wrong_password_is_denied_and_shown_nowhere() {
+    let _alone = USERS.lock().await;
     let error = EtcdStore::connect(&url("tenure:canary-s3cret@", "/tenure")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
     assert_eq!(error.to_string(), "etcd connect: denied: wrong user or password");
@@ -160,6 +168,7 @@ async fn a_wrong_password_is_denied_and_shown_nowhere() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_certificate_that_is_not_trusted_is_denied() {
+    let _alone = USERS.lock().await;
     let files = format!("ca={}", variable("TENURE_TEST_OTHER_CA"));
     let url = format!("etcds://tenure:canary@{}?{files}", variable("TENURE_TEST_ETCD_TLS"));
     let error = EtcdStore::connect(&url.parse().unwrap()).await.unwrap_err();
@@ -171,6 +180,7 @@ async fn a_certificate_that_is_not_trusted_is_denied() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_missing_certificate_or_tls_on_one_side_only_is_hinted_at() {
+    let _alone = USERS.lock().await;
     let (with, without) = (variable("TENURE_TEST_ETCD_TLS"), server());
     let ca = variable("TENURE_TEST_CA");
     for url in [format!("etcds://{with}?ca={ca}"), format!("etcd://{with}"), format!("etcds://{without}?ca={ca}")] {
@@ -183,6 +193,7 @@ async fn a_missing_certificate_or_tls_on_one_side_only_is_hinted_at() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_server_without_logins_refuses_a_login_in_words() {
+    let _alone = USERS.lock().await;
     let url = format!("etcd://tenure:canary@{}", server()).parse().unwrap();
     let error = EtcdStore::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
@@ -193,6 +204,7 @@ async fn a_server_without_logins_refuses_a_login_in_words() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_login_token_that_is_no_longer_taken_is_renewed_within_the_call() {
+    let _alone = USERS.lock().await;
     let tenant = Tenant::new().await;
     let store = EtcdStore::connect(&tenant.url("first")).await.unwrap();
     let name = fresh("token");
@@ -215,6 +227,7 @@ async fn a_login_token_that_is_no_longer_taken_is_renewed_within_the_call() {
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_password_or_a_role_that_is_taken_away_denies_the_next_call_and_works_again_when_given_back() {
+    let _alone = USERS.lock().await;
     let tenant = Tenant::new().await;
     let store = EtcdStore::connect(&tenant.url("first")).await.unwrap();
     let name = fresh("rotate");

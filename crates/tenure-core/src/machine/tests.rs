@@ -67,15 +67,7 @@ impl Play {
     }
 
     fn state(&self) -> &'static str {
-        match &self.machine.state {
-            State::Following(_) => "following",
-            State::Bidding { .. } => "bidding",
-            State::Settling { .. } => "settling",
-            State::Leading { .. } => "leading",
-            State::Stopping { .. } => "stopping",
-            State::Releasing(_) => "releasing",
-            State::Ended(_) => "ended",
-        }
+        self.machine.state_name()
     }
 
     fn cause(&self) -> &Cause {

@@ -244,18 +244,18 @@ async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
     let host = &bench.url.hosts()[0];
     let proxy = Proxy::to(Protocol::Postgres, &host.host, host.port.unwrap()).await;
     let options = bench.options().host("127.0.0.1").port(proxy.address.port());
-    let config = bench.config().with_timeout(Duration::from_millis(300)).unwrap();
+    let config = bench.config().with_timeout(Duration::from_secs(1)).unwrap();
     let store = PostgresStore::with_options(options, None, config);
     let grant = granted(&store, &bid("nightly")).await;
     proxy.hold();
     let begun = Instant::now();
     let error = store.renew(&grant).await.unwrap_err();
-    assert_eq!((error.kind(), error.detail()), (StoreErrorKind::Unknown, Some("no answer within 300ms")));
+    assert_eq!((error.kind(), error.detail()), (StoreErrorKind::Unknown, Some("no answer within 1s")));
     // Nothing can have been sent by these: they did not even get a connection.
     for _ in 0..3 {
         assert_eq!(store.renew(&grant).await.unwrap_err().kind(), StoreErrorKind::Unavailable);
     }
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     proxy.let_go();
     assert_eq!(store.renew(&grant).await.unwrap(), Renewed::Extended(grant.clone()));
     eventually("what was cut off is gone", async || bench.connections().await <= 2).await;
