@@ -17,9 +17,8 @@ fmt:
 clippy:
     cargo clippy --workspace --all-targets --all-features -- -D warnings
 
-# needs cargo-hack
 each-feature:
-    cargo hack clippy --workspace --each-feature --no-dev-deps -- -D warnings
+    ./integration/features.sh
 
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
