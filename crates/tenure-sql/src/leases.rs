@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{LeaseName, Operation, StoreError, StoreErrorKind};
@@ -14,7 +15,7 @@ use crate::watchers::Watchers;
 /// The shared part of a store.
 #[derive(Debug)]
 pub struct Leases<D: Dialect> {
-    pub dialect: D,
+    pub dialect: Arc<D>,
     pub watchers: Watchers,
     links: Links<D>,
     timeout: Duration,
@@ -40,7 +41,7 @@ type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, Problem>> + Send + 'c
 
 impl<D: Dialect> Leases<D> {
     pub fn new(dialect: D, timeout: Duration) -> Self {
-        Self { dialect, watchers: Watchers::new(), links: Links::new(), timeout }
+        Self { dialect: Arc::new(dialect), watchers: Watchers::new(), links: Links::new(timeout), timeout }
     }
 
     /// Begins a call: nothing of it has been sent when this fails.
@@ -53,10 +54,10 @@ impl<D: Dialect> Leases<D> {
         let deadline = Instant::now() + self.timeout;
         match timeout_at(deadline, self.links.lend(&self.dialect)).await {
             Ok(Ok(lent)) => Ok(Call { lent, about, deadline, timeout: self.timeout }),
-            Ok(Err(problem)) => Err(about.error(problem, &self.dialect, Effect::Connect)),
+            Ok(Err(problem)) => Err(about.error(problem, &*self.dialect, Effect::Connect)),
             Err(_) => {
                 let detail = format!("no connection within {:?}", self.timeout);
-                Err(about.error(Problem::known(StoreErrorKind::Unavailable, detail), &self.dialect, Effect::Read))
+                Err(about.error(Problem::known(StoreErrorKind::Unavailable, detail), &*self.dialect, Effect::Read))
             }
         }
     }
@@ -66,7 +67,7 @@ impl<D: Dialect> Leases<D> {
     /// Creates what a connection needs to exist.
     pub fn establish(&self, operation: Operation) -> Result<(), StoreError> {
         let about = About { store: D::NAME, operation, lease: None };
-        self.dialect.establish().map_err(|problem| about.error(problem, &self.dialect, Effect::Read))
+        self.dialect.establish().map_err(|problem| about.error(problem, &*self.dialect, Effect::Read))
     }
 }
 

@@ -3,12 +3,15 @@
 //! A pool of the client is not used here: giving a connection back to it spawns a ping without a bound, which can keep a
 //! permit for ever; opening one repeats refused attempts for as long as the pool may wait; and a service's queries would
 //! stand in the way of renewals. What is needed is small: at most [`LIMIT`] connections, opened one attempt at a time,
-//! and none lost when a caller goes away.
+//! and none lost when a caller goes away. That holds for one that is just being opened too: a server counts handshakes
+//! that break off, and MySQL locks out a host with too many of them.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::dialect::{Dialect, Health, Problem};
@@ -20,12 +23,27 @@ const LIMIT: usize = 2;
 pub(crate) struct Links<D: Dialect> {
     permits: Semaphore,
     idle: Mutex<Vec<Idle<D::Link>>>,
+    openings: Mutex<Vec<Opening<D::Link>>>,
+    /// How long an opening may take, whoever waits for it.
+    patience: Duration,
 }
 
 struct Idle<L> {
     link: L,
     since: Instant,
     abandoned: bool,
+}
+
+/// A connection that is being opened. Nothing goes on with it while nobody waits.
+struct Opening<L> {
+    future: BoxFuture<'static, Result<L, Problem>>,
+    since: Instant,
+}
+
+/// Waits for an opening; the next caller goes on with it when this one goes away.
+struct Opened<'a, D: Dialect> {
+    links: &'a Links<D>,
+    opening: Option<Opening<D::Link>>,
 }
 
 /// A connection lent to one call. Dropped in the middle of a statement, it is dealt with as the dialect says; nothing
@@ -50,12 +68,18 @@ pub(crate) enum State {
 }
 
 impl<D: Dialect> Links<D> {
-    pub(crate) fn new() -> Self {
-        Self { permits: Semaphore::new(LIMIT), idle: Mutex::new(Vec::new()) }
+    /// Each opening may take as long as `patience`.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self {
+            permits: Semaphore::new(LIMIT),
+            idle: Mutex::new(Vec::new()),
+            openings: Mutex::new(Vec::new()),
+            patience,
+        }
     }
 
     /// A connection that works, as far as can be told.
-    pub(crate) async fn lend<'a>(&'a self, dialect: &'a D) -> Result<Lent<'a, D>, Problem> {
+    pub(crate) async fn lend<'a>(&'a self, dialect: &'a Arc<D>) -> Result<Lent<'a, D>, Problem> {
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let mut lent = Lent { links: self, dialect, link: None, state: State::Busy, _permit: permit };
         while let Some(idle) = self.take_idle() {
@@ -78,9 +102,28 @@ impl<D: Dialect> Links<D> {
                 }
             }
         }
-        lent.link = Some(dialect.connect().await?);
+        lent.link = Some(self.open(dialect).await?);
         lent.state = State::Ready;
         Ok(lent)
+    }
+
+    /// A new connection, or one that an earlier caller began to open.
+    async fn open(&self, dialect: &Arc<D>) -> Result<D::Link, Problem> {
+        let begun = self.take_opening().unwrap_or_else(|| {
+            let dialect = dialect.clone();
+            Opening { future: async move { dialect.connect().await }.boxed(), since: Instant::now() }
+        });
+        let mut opened = Opened { links: self, opening: None };
+        let result = opened.opening.insert(begun).future.as_mut().await;
+        opened.opening = None;
+        result
+    }
+
+    /// One that is not overdue: after an outage of the network a fresh attempt is faster than TCP's next repetition.
+    fn take_opening(&self) -> Option<Opening<D::Link>> {
+        let mut openings = lock(&self.openings);
+        openings.retain(|opening| opening.since.elapsed() < self.patience);
+        openings.pop()
     }
 
     /// The connection that was used last, so that one that is not needed grows old; one whose state is in doubt only
@@ -89,6 +132,12 @@ impl<D: Dialect> Links<D> {
         let mut idle = lock(&self.idle);
         let at = idle.iter().rposition(|idle| !idle.abandoned).or_else(|| idle.len().checked_sub(1))?;
         Some(idle.remove(at))
+    }
+}
+
+impl<D: Dialect> Drop for Opened<'_, D> {
+    fn drop(&mut self) {
+        lock(&self.links.openings).extend(self.opening.take());
     }
 }
 

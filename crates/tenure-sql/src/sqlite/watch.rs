@@ -42,7 +42,7 @@ pub(super) async fn run(leases: &Leases<Sqlite>) {
 
 /// Watches on one connection; `Ok` when nobody watches any more.
 async fn session(leases: &Leases<Sqlite>) -> Result<(), Problem> {
-    let Sqlite { path, .. } = &leases.dialect;
+    let Sqlite { path, .. } = &*leases.dialect;
     let inotify = Inotify::on(path).inspect_err(|error| tracing::debug!(target: "tenure", %error, ?path, "polling"));
     let mut link = leases.dialect.connect().await?;
     let mut looks = Looks { inotify: inotify.ok(), turnover: true, made: AT_ONCE + LATER, at: Instant::now() };

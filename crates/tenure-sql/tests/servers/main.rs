@@ -9,6 +9,7 @@ mod bench;
 mod fences;
 mod my_bench;
 mod mysql;
+mod openings;
 mod pgbouncer;
 mod postgres;
 mod postgres_watch;
