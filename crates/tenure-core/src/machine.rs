@@ -51,6 +51,8 @@ pub struct Machine {
     next_attempt: u64,
     /// A bid whose fate is unknown may have taken the lease.
     doubt: bool,
+    /// A bid that was given up was granted: heard of since the bid in flight was sent, which may have been decided before.
+    late_grant: bool,
     herd: Herd,
 }
 
@@ -195,6 +197,7 @@ impl Machine {
             state: State::Following(Following { bid_at: start_at, race: false, earliest: start_at }),
             next_attempt: 0,
             doubt: false,
+            late_grant: false,
             herd,
         }
     }

@@ -175,8 +175,8 @@ async fn apart(bench: &Bench<'_>) -> Verdict {
     let mut b = b;
     b.candidate = a.candidate.clone();
     let first = client.granted(&a).await?;
-    let second = client.granted_at(&b).await?;
     let before = bench.snapshot(&other, &a.name).await?;
+    let second = client.granted_at(&b).await?;
     client.extended(&second.value).await?;
     bench.unchanged(&other, &before, "a renewal of another lease").await?;
     let second = client.granted_at(&b).await?;

@@ -31,6 +31,11 @@ impl Machine {
                 let race = *race;
                 self.bid_answered(step, attempt, answer, race);
             }
+            (State::Bidding { .. }, Call::Bid) => {
+                if let Answer::Acquired(Acquired::Granted(_)) = answer {
+                    (self.doubt, self.late_grant) = (true, true);
+                }
+            }
             (State::Following(following), Call::Bid) => {
                 // A bid that was given up holds the lease after all: the next one gets the same grant.
                 if let Answer::Acquired(Acquired::Granted(_)) = answer {
@@ -121,6 +126,7 @@ impl Machine {
     fn bid(&mut self, step: &mut Step, race: bool) {
         let attempt = self.attempt(Call::Bid, step.now);
         let flight = Flight { attempt, until: step.now + self.timing.attempt_timeout() };
+        self.late_grant = false;
         self.state = State::Bidding { flight, race };
         step.actions.push(Action::Bid(attempt));
     }
@@ -133,6 +139,8 @@ impl Machine {
                 }
                 self.granted(step, attempt, grant);
             }
+            // Overtaken by the grant: the next bid finds out.
+            Answer::Acquired(Acquired::Held(_)) if self.late_grant => self.follow(step, step.now, false),
             Answer::Acquired(Acquired::Held(record)) => {
                 if race {
                     self.herd.lost_race();

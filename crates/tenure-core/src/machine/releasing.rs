@@ -54,6 +54,16 @@ impl Machine {
                 return;
             }
             (Phase::Reading(flight), Call::Read) if flight.attempt == attempt => None,
+            (phase, Call::Read) => {
+                // Overtaken by a later read, or by the answer to a bid.
+                if let Answer::Read(Some(record)) = answer
+                    && let Some(grant) = record.grant_of(&self.candidate)
+                    && phase.freeing().is_none_or(|freeing| freeing.token < grant.token)
+                {
+                    releasing.phase = Phase::Pausing(step.now, Some(grant));
+                }
+                return;
+            }
             (Phase::Freeing(flight, grant), Call::Release) if flight.attempt == attempt => Some(grant.clone()),
             _ => return,
         };
@@ -82,7 +92,7 @@ impl Machine {
         let State::Releasing(releasing) = &mut self.state else { return };
         match answer {
             Answer::Acquired(Acquired::Granted(grant)) => releasing.phase = Phase::Pausing(step.now, Some(grant)),
-            Answer::Acquired(Acquired::Held(_)) => self.given_back(step, Release::NotNeeded),
+            Answer::Acquired(Acquired::Held(_)) if !self.late_grant => self.given_back(step, Release::NotNeeded),
             Answer::Failed(kind) if kind != StoreErrorKind::Unknown && !self.doubt => {
                 self.given_back(step, Release::NotNeeded);
             }

@@ -451,3 +451,40 @@ fn a_grant_that_is_heard_of_while_stopping_is_given_back() {
     play.answer(release, Answer::Released(Released::NotHeld));
     assert_eq!(play.state(), "releasing", "the newer term is still to be given back");
 }
+
+#[test]
+fn a_late_grant_that_is_heard_of_while_bidding_outlives_an_older_refusal() {
+    let bidding_again = || {
+        let mut play = Play::bidding();
+        let given_up = play.last(Call::Bid);
+        play.after(3 * S, Input::Tick);
+        let second = play.last(Call::Bid);
+        // The refusal was decided first, and is overtaken by the grant.
+        play.answer(given_up, granted(7));
+        assert_eq!(play.state(), "bidding");
+        (play, second)
+    };
+
+    let (mut play, second) = bidding_again();
+    assert_eq!(words(&play.answer(second, held(S))), ["bid"], "the next one finds out");
+
+    let (mut play, second) = bidding_again();
+    play.input(Input::Stop);
+    assert_eq!(words(&play.answer(second, held(S))), ["read"], "asked to stop, it looks for what it holds");
+
+    let (mut play, second) = bidding_again();
+    assert_eq!(words(&play.answer(second, failed(Denied))), ["read"], "and when it is refused for good");
+}
+
+#[test]
+fn a_late_read_that_finds_the_candidate_itself_counts() {
+    let mut play = Play::doubting();
+    play.input(Input::Stop);
+    let slow = play.last(Call::Read);
+    play.next();
+    let second = play.last(Call::Read);
+    assert!(second.number > slow.number);
+    assert_eq!(words(&play.answer(slow, Answer::Read(Some(record(1))))), ["release"]);
+    assert_eq!(words(&play.answer(second, Answer::Read(None))), [""; 0], "it was decided before");
+    assert_eq!(play.state(), "releasing");
+}
