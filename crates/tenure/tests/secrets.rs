@@ -118,9 +118,6 @@ async fn a_password_shows_up_in_no_error_and_no_log_of_any_level() {
     }
     assert_eq!(refusals, 8, "each server refuses each way to write the password");
     let text = log.text();
-    assert!(
-        text.contains("TRACE") && text.contains("h2::codec"),
-        "the clients' own logs were read too"
-    );
+    assert!(text.contains("TRACE") && text.contains("h2::codec"), "the clients' own logs were read too");
     clean("the log", &text);
 }
