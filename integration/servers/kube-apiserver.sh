@@ -2,7 +2,7 @@
 # Builds a Kubernetes API server and client-go's leader election example from Debian's source package, prints their folder:
 #
 #   kube-apiserver.sh host      on this machine (Debian 12 and root, for the packages it installs)
-#   kube-apiserver.sh docker    in a container of debian:bookworm-slim, which leaves nothing else on this machine
+#   kube-apiserver.sh docker    the same there; elsewhere in a container of debian:bookworm-slim
 #
 # It takes some five minutes on two cores, once: the result stays in TENURE_CACHE (default: ~/.cache/tenure) in a folder named after
 # the source's version and this recipe.
@@ -100,6 +100,11 @@ build() {
   mv "$cache/kubernetes.new" "$cache/kubernetes-$version-$recipe"
 }
 
+# Whether the packages are here as they are in the container.
+is_bookworm() {
+  [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null && grep -qx 'VERSION_CODENAME=bookworm' /etc/os-release
+}
+
 in_docker() {
   "$(dirname "$script")/images.sh" base >/dev/null
   # Everything is done in the container's own file system but the last move. The lock is this process's.
@@ -112,7 +117,9 @@ if ! finished; then
   exec 9>"$cache/kubernetes.lock"
   [[ -n ${TENURE_BUILD_USER:-} ]] || flock 9
   if ! finished; then
-    case ${1:-} in
+    where=${1:-}
+    [[ $where != docker ]] || ! is_bookworm || where=host
+    case $where in
     docker) in_docker ;;
     host)
       work=$(mktemp -d)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_core::{LeaseStore, MemoryStore, Operation, StoreError, StoreErrorKind, StoreUrl};
 
 /// The schemes that Tenure knows, and the feature that each needs.
-const SCHEMES: [(&str, &str); 9] = [
+const SCHEMES: [(&str, &str); 10] = [
     ("sqlite", "sqlite"),
     ("redis", "redis"),
     ("rediss", "redis"),
@@ -15,6 +15,7 @@ const SCHEMES: [(&str, &str); 9] = [
     ("postgresql", "postgres"),
     ("mysql", "mysql"),
     ("mariadb", "mysql"),
+    ("kubernetes", "kubernetes"),
 ];
 
 /// Opens the store at `url` and sets it up where that takes nothing but opening it (SQLite).
@@ -46,6 +47,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LeaseStore>, StoreError> {
         "postgres" | "postgresql" => Ok(Arc::new(tenure_sql::PostgresStore::connect(&url).await?)),
         #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => Ok(Arc::new(tenure_sql::MySqlStore::connect(&url).await?)),
+        #[cfg(feature = "kubernetes")]
+        "kubernetes" => Ok(Arc::new(tenure_kubernetes::KubernetesStore::connect(&url).await?)),
         scheme => Err(unsupported(scheme)),
     }
 }

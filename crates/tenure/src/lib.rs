@@ -30,6 +30,7 @@
 //! | `mysql` | `mysql://host/database` | `MySqlStore` |
 //! | `redis` | `redis://host`, `rediss://host` | `RedisStore` |
 //! | `etcd` | `etcd://h1:2379,h2:2379/prefix`, `etcds://..` | `EtcdStore` |
+//! | `kubernetes`, with an API version of `k8s-openapi` in the program, or `kubernetes-latest` | `kubernetes://namespace` | `KubernetesStore` |
 //!
 //! `tls-rustls` and `tls-native` turn TLS on in the backends that are on; without one of them a URL that asks for TLS is
 //! refused.
@@ -45,6 +46,9 @@ pub use tenure_core::*;
 #[cfg(feature = "etcd")]
 #[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
 pub use tenure_etcd::EtcdStore;
+#[cfg(feature = "kubernetes")]
+#[cfg_attr(docsrs, doc(cfg(feature = "kubernetes")))]
+pub use tenure_kubernetes::KubernetesStore;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use tenure_redis::RedisStore;

@@ -4,7 +4,7 @@ use tenure_core::{StoreError, StoreUrl};
 
 use crate::connect::{invalid, unsupported};
 
-/// The statements that create what the store at `url` needs; `None` when it needs nothing.
+/// The statements, or the manifest, that create what the store at `url` needs; `None` when it needs nothing.
 ///
 /// Asks no store: only the URL's scheme and its parameter `table` count.
 ///
@@ -26,6 +26,8 @@ pub fn schema(url: &str) -> Result<Option<String>, StoreError> {
         "redis" | "rediss" => Ok(None),
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => Ok(None),
+        #[cfg(feature = "kubernetes")]
+        "kubernetes" => Ok(Some(tenure_kubernetes::KubernetesStore::ROLE.to_owned())),
         #[cfg(feature = "sqlite")]
         "sqlite" => table(&url).map(|table| Some(tenure_sql::SqliteStore::ddl(&table))),
         #[cfg(feature = "postgres")]
