@@ -74,11 +74,9 @@ build() {
   # labels. Debian has a later one.
   rm -rf "$tree/vendor/github.com/modern-go/reflect2"
   cp -rL /usr/share/gocode/src/github.com/modern-go/reflect2 "$tree/vendor/github.com/modern-go/"
-  # The archive does not know its own version, and clients ask for it.
+  # The archive does not know its own version, and clients ask for it; in a GOPATH the package stands below its user's vendor folder.
   upstream=${version##*really}
   upstream=${upstream%%[+-]*}
-  sed -i -E "s/(gitVersion +string = ).*/\\1\"v$upstream\"/; s/(gitMajor string).*/\\1 = \"1\"/; s/(gitMinor string).*/\\1 = \"20\"/" \
-    "$tree/staging/src/k8s.io/component-base/version/base.go"
   # Times with which a test can wait for a takeover.
   sed -i -E 's/(LeaseDuration: +)60 /\16 /; s/(RenewDeadline: +)15 /\14 /; s/(RetryPeriod: +)5 /\11 /' \
     "$tree/staging/src/k8s.io/client-go/examples/leader-election/main.go"
@@ -89,9 +87,11 @@ build() {
   (cd "$tree" && GO111MODULE=on GOFLAGS=-mod=vendor quietly "$work/generate.log" make generated_files)
 
   say 'building'
+  local named=k8s.io/kubernetes/vendor/k8s.io/component-base/version
+  named="-X $named.gitVersion=v$upstream -X $named.gitMajor=1 -X $named.gitMinor=20"
   export GO111MODULE=off GOFLAGS='' GOPATH=$tree/_output/local/go
   cd "$GOPATH/src/k8s.io/kubernetes"
-  quietly "$work/build.log" go build -ldflags '-s -w' -o "$work/out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  quietly "$work/build.log" go build -ldflags "-s -w $named" -o "$work/out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
   quietly "$work/build.log" go build -ldflags '-s -w' -o "$work/out/leader-election" \
     k8s.io/kubernetes/vendor/k8s.io/client-go/examples/leader-election
   cd /

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The servers of Tenure's integration tests, in containers or as plain processes: the same set, the same addresses, the same faults.
 #
-#   servers.sh up docker|local DIR [NAME..]   starts the named servers (all but kubernetes without a name), waits until they are ready,
+#   servers.sh up docker|local DIR [NAME..]   starts the named servers (all of them without a name), waits until they are ready,
 #                                             writes their addresses to DIR/env; may be repeated with further names
 #   servers.sh down DIR                       ends them and removes all they left, DIR too; right after a half-failed `up` as well
 #   servers.sh env DIR                        prints DIR/env
@@ -57,7 +57,7 @@ await() { # MEMBER
 
 up() {
   local names=("$@") name member
-  [[ ${#names[@]} -gt 0 ]] || names=("${usual_groups[@]}")
+  [[ ${#names[@]} -gt 0 ]] || names=("${groups[@]}")
   for name in "${names[@]}"; do
     is_group "$name" || fail "no server is called $name; there are: ${groups[*]}"
   done

@@ -2,8 +2,7 @@
 # What both modes share: the servers' names, a run's settings and ports in DIR, and the addresses that tests read. Sourced by
 # servers.sh, which sets `dir` and `mode`.
 
-usual_groups=(etcd etcd3 etcd-tls redis redis-sentinel redis-cluster postgres pgbouncer mariadb)
-groups=("${usual_groups[@]}" kubernetes)
+groups=(etcd etcd3 etcd-tls redis redis-sentinel redis-cluster postgres pgbouncer mariadb kubernetes)
 
 is_group() { [[ " ${groups[*]} " == *" $1 "* ]]; }
 

@@ -146,9 +146,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) status_fd: Option<u32>,
 
+    /// A small process between tenure and CMD that kills CMD, and all that it started, when tenure is killed or frozen
+    #[arg(long, value_name = "on|off", default_value = "on", hide_possible_values = true)]
+    pub(crate) guard: Switch,
+
     /// The program and its arguments; no shell takes part
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,11 @@ mod ask;
 mod check;
 mod conformance;
 mod exit;
+#[cfg(target_os = "linux")]
+mod guard;
+#[cfg(not(target_os = "linux"))]
+#[path = "guard/elsewhere.rs"]
+mod guard;
 mod logging;
 mod output;
 mod run;
@@ -25,6 +30,9 @@ mod watch;
 use args::Command;
 
 fn main() {
+    if let Some(code) = guard::if_asked() {
+        std::process::exit(code.into());
+    }
     let code = match usage::parse() {
         Err(code) => code,
         Ok(args) => {

@@ -4,18 +4,23 @@
 //! that the program started; [`gate`] keeps the lease from being freed while any of that is alive.
 
 #[cfg(target_os = "linux")]
-mod descendants;
+pub(crate) mod descendants;
 #[cfg(not(target_os = "linux"))]
 #[path = "run/descendants/elsewhere.rs"]
-mod descendants;
-mod descriptors;
+pub(crate) mod descendants;
+pub(crate) mod descriptors;
 mod gate;
+#[cfg(target_os = "linux")]
+mod guarded;
+#[cfg(not(target_os = "linux"))]
+#[path = "run/guarded/elsewhere.rs"]
+mod guarded;
 mod outcome;
 mod plan;
 mod session;
 mod signals;
 mod term;
-mod tree;
+pub(crate) mod tree;
 
 use std::future::pending;
 use std::pin::pin;

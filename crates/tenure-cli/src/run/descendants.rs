@@ -13,17 +13,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal};
 
 /// A process below this one. Its number means this very process for as long as this value lives.
-pub(super) struct Descendant {
+pub(crate) struct Descendant {
     pid: Pid,
     /// `None` where the kernel has no such descriptors.
     fd: Option<OwnedFd>,
     /// Its process group.
-    pub(super) group: Option<Pid>,
+    pub(crate) group: Option<Pid>,
 }
 
 impl Descendant {
     /// Sends `signal`.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         match &self.fd {
             Some(fd) => pidfd_send_signal(fd, signal)?,
             None => kill_process(self.pid, signal)?,
@@ -32,10 +32,11 @@ impl Descendant {
     }
 }
 
-/// Shows every living descendant to `visit`, parents before their children, but those in `except` and theirs.
+/// Shows every living descendant to `visit`, parents before their children, but those in `except` and theirs, and but
+/// `guard`, whose children are shown.
 ///
 /// The children of a process are looked up before it is shown, so that ending it hides none.
-pub(super) fn visit(except: &HashSet<Pid>, mut visit: impl FnMut(&Descendant)) {
+pub(crate) fn visit(except: &HashSet<Pid>, guard: Option<Pid>, mut visit: impl FnMut(&Descendant)) {
     let family = Family::look();
     let mut ours = HashSet::from([getpid()]);
     let mut queue: VecDeque<Pid> = family.children(getpid()).into();
@@ -46,12 +47,14 @@ pub(super) fn visit(except: &HashSet<Pid>, mut visit: impl FnMut(&Descendant)) {
         let Some(found) = open(pid, &ours) else { continue };
         ours.insert(pid);
         queue.extend(family.children(pid));
-        visit(&found);
+        if guard != Some(pid) {
+            visit(&found);
+        }
     }
 }
 
 /// The children that this process has now.
-pub(super) fn children_of_this_process() -> HashSet<Pid> {
+pub(crate) fn children_of_this_process() -> HashSet<Pid> {
     Family::look().children(getpid()).into_iter().collect()
 }
 

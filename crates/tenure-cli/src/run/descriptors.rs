@@ -12,6 +12,11 @@ pub(crate) fn keep_to_ourselves() {
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
 }
 
+/// Where the open descriptor `number` of this process can be opened again.
+pub(crate) fn path(number: i32) -> String {
+    format!("/dev/fd/{number}")
+}
+
 /// Where the line about the outcome goes.
 #[derive(Debug)]
 pub(crate) struct StatusPipe(Option<File>);

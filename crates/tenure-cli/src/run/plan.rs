@@ -8,7 +8,7 @@ use anyhow::Context;
 use rustix::process::Signal;
 use tenure::{LeaseName, OnFinish, StoreUrl, Timing};
 
-use crate::args::{Global, OnExit, OnLost, RunArgs};
+use crate::args::{Global, OnExit, OnLost, RunArgs, Switch};
 use crate::store;
 
 /// A command line that makes sense.
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) min_hold: Duration,
     /// The program and its arguments; never empty.
     pub(crate) command: Vec<OsString>,
+    /// Whether a guard stands between this process and the program.
+    pub(crate) guard: bool,
     /// Whether the program gets a process group of its own. At a terminal it shares ours, so that the shell's job
     /// control reaches it.
     pub(crate) own_group: bool,
@@ -80,6 +82,8 @@ impl Plan {
             rejoin: args.on_lost == OnLost::Rejoin,
             min_hold: args.min_hold,
             command: args.command,
+            // It rests on what only Linux has: a parent-death signal, and inheriting orphans.
+            guard: args.guard == Switch::On && cfg!(target_os = "linux"),
             own_group: !stdin().is_terminal(),
         })
     }

@@ -15,6 +15,7 @@ use super::outcome::Outcome;
 use super::plan::Plan;
 use super::signals::Received;
 use super::tree::{End, Tree};
+use crate::guard::Start;
 
 pub(crate) struct Session {
     pub(crate) plan: Plan,
@@ -67,14 +68,14 @@ impl Session {
         self.alive.subscribe()
     }
 
-    /// Starts the program of `term`.
+    /// Starts the program of `term`, under a guard that is told `guard`, if one is wanted.
     ///
     /// # Errors
     ///
     /// The system's own, when nothing was started.
-    pub(crate) fn start(&self, command: &mut Command, term: Term) -> std::io::Result<()> {
+    pub(crate) fn start(&self, command: &mut Command, term: Term, guard: Option<&Start>) -> std::io::Result<()> {
         self.ended_leading.set(None);
-        let tree = Tree::start(command, self.plan.own_group)?;
+        let tree = Tree::start(command, self.plan.own_group, guard)?;
         *self.tree.borrow_mut() = Some(tree);
         *self.term.borrow_mut() = Some(term);
         self.alive.send_replace(true);
@@ -146,6 +147,13 @@ impl Session {
                 tree.ask_to_stop(signal);
             }
         });
+    }
+
+    /// Tells the guard, if there is one, when all must be dead.
+    pub(crate) fn prolong(&self, deadline: Duration) {
+        if let Some(tree) = &mut *self.tree.borrow_mut() {
+            tree.prolong(deadline);
+        }
     }
 
     /// Kills the program and what it started.

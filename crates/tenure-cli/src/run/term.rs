@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tenure::clock::{Clock, Moment, SystemClock};
-use tenure::{Grant, Leadership};
+use tenure::{Grant, Leadership, OnFinish};
 
 use super::gate::Gate;
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::session::{Program, Session};
 use crate::exit;
+use crate::guard::Start;
 
 /// Longest time that a cut-off blocks for the kernel to carry out a KILL. What is left then is still waited for before
 /// the lease is given back.
@@ -50,7 +51,9 @@ impl Drop for CutOff<'_> {
 
 /// Waits until nothing of the program is left: it ends by itself, or is told to stop and then made to.
 async fn supervise(session: &Session, lead: &Leadership) {
-    let Plan { stop_signal, kill_grace, kill_room, .. } = session.plan;
+    let Plan { stop_signal, kill_grace, kill_room, timing, .. } = session.plan;
+    // Often enough that the guard's deadline is never older than a renewal and a little.
+    let every = (timing.renew_every() / 4).min(Duration::from_secs(1));
     let mut kill_at: Option<Moment> = None;
     let mut stopping = false;
     while let Some(program) = session.program().filter(|program| program.alive) {
@@ -69,6 +72,7 @@ async fn supervise(session: &Session, lead: &Leadership) {
                 kill_at = Some(kill_at.map_or(latest, |at| at.min(latest)));
             }
             () = sleep_until(kill_at), if !program.killing => session.kill(),
+            () = tokio::time::sleep(every) => session.prolong(latest(lead, kill_room)),
         }
     }
     if let Some(program) = session.program().filter(|program| by_itself(program, lead, stopping))
@@ -77,6 +81,11 @@ async fn supervise(session: &Session, lead: &Leadership) {
     {
         session.set_ended_leading(end);
     }
+}
+
+/// When the guard kills: with room for the kernel to carry that out before the deadline.
+fn latest(lead: &Leadership, kill_room: Duration) -> Duration {
+    lead.deadline().saturating_sub(kill_room).since_origin()
 }
 
 /// Whether the program has ended with nobody making it: under a term that was not over, however late word of that comes.
@@ -111,7 +120,13 @@ fn start(session: &Session, gate: &Gate, lead: &Leadership) -> Result<(), Outcom
     let grant = gate.granted().filter(|grant| grant.token == lead.token()).ok_or_else(interrupted)?;
     let plan = &session.plan;
     let mut command = command(plan, &grant, &gate.kind()).ok_or_else(interrupted)?;
-    session.start(&mut command, lead.term()).map_err(|error| {
+    let guard = plan.guard.then(|| Start {
+        store: plan.store.clone(),
+        deadline: latest(lead, plan.kill_room),
+        free: plan.on_finish == OnFinish::Release && plan.min_hold.is_zero(),
+        grant,
+    });
+    session.start(&mut command, lead.term(), guard.as_ref()).map_err(|error| {
         let code = code_of(&error, plan);
         let error = anyhow::Error::new(error).context(format!("cannot run {}", plan.command[0].display()));
         Outcome::Failed { code, error }

@@ -10,11 +10,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
 use super::descendants;
+use super::guarded::Guarded;
+use crate::guard::Start;
 
 /// The processes of one term: a program, and what it starts.
 #[derive(Debug)]
 pub(crate) struct Tree {
     program: Pid,
+    /// What stands between this process and the program; `None` when it is this process's own child.
+    guard: Option<Guarded>,
+    /// Whether the guard is gone.
+    unguarded: bool,
     /// Whether the program leads a process group of its own.
     own_group: bool,
     /// Children that were there before, which `exec` left to this process.
@@ -38,14 +44,19 @@ pub(crate) enum End {
 const ROUND: Duration = Duration::from_micros(500);
 
 impl Tree {
-    /// Starts `command`, which leads a process group of its own if `own_group` says so.
+    /// Starts `command`, which leads a process group of its own if `own_group` says so, under a guard that is told
+    /// `guard`, if one is wanted.
     ///
     /// # Errors
     ///
     /// The system's own, when nothing was started.
-    pub(crate) fn start(command: &mut Command, own_group: bool) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command, own_group: bool, guard: Option<&Start>) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
         let strangers = descendants::children_of_this_process();
+        if let Some(start) = guard {
+            let (guard, program) = Guarded::start(command, own_group, start)?;
+            return Ok(Self::of(program, Some(guard), own_group, strangers));
+        }
         if own_group {
             command.process_group(0);
         }
@@ -53,8 +64,28 @@ impl Tree {
         let child = command.spawn()?;
         let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let program = program.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
-        let (end, alive) = (None, true);
-        Ok(Self { program, own_group, strangers, end, alive, asked_to_stop: false, killing: false })
+        Ok(Self::of(program, None, own_group, strangers))
+    }
+
+    fn of(program: Pid, guard: Option<Guarded>, own_group: bool, strangers: HashSet<Pid>) -> Self {
+        Self {
+            program,
+            guard,
+            unguarded: false,
+            own_group,
+            strangers,
+            end: None,
+            alive: true,
+            asked_to_stop: false,
+            killing: false,
+        }
+    }
+
+    /// Tells the guard, if there is one, when all must be dead.
+    pub(crate) fn prolong(&mut self, deadline: Duration) {
+        if let Some(guard) = &mut self.guard {
+            guard.prolong(deadline);
+        }
     }
 
     /// How the program itself ended, once it has.
@@ -80,8 +111,16 @@ impl Tree {
     /// Takes note of processes that have ended. What comes to light meanwhile is killed too, if the tree is.
     pub(crate) fn reap(&mut self) {
         loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.program => self.end = Some(End::of(status)),
+            let ended = wait(WaitOptions::NOHANG);
+            // What the guard told came before its own end.
+            if let Some(end) = self.guard.as_mut().and_then(Guarded::end) {
+                self.end = Some(end);
+            }
+            match ended {
+                Ok(Some((pid, status))) if self.guard.is_none() && pid == self.program => {
+                    self.end = Some(End::of(status))
+                }
+                Ok(Some((pid, _))) if self.guard.as_ref().is_some_and(|guard| guard.pid() == pid) => self.lose_guard(),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
                 // No child is left. As this process inherits every orphan below it, that is proof: nothing is left.
@@ -92,9 +131,20 @@ impl Tree {
                 }
             }
         }
-        self.alive = self.end.is_none() || self.strangers.is_empty() || self.finds_any();
+        let waits = if self.guard.is_some() { !self.unguarded } else { self.end.is_none() };
+        self.alive = waits || self.strangers.is_empty() || self.finds_any();
         if self.alive && self.killing {
             self.signal(Signal::KILL);
+        }
+    }
+
+    /// A guard ends after everything below it, or took the program with it: what that had started is here now.
+    fn lose_guard(&mut self) {
+        self.unguarded = true;
+        if self.end.is_none() {
+            tracing::error!("the guard was killed, and so the program was");
+            self.end = Some(End::Signal(Signal::KILL.as_raw()));
+            self.killing = true;
         }
     }
 
@@ -115,6 +165,10 @@ impl Tree {
         self.killing = true;
         self.signal(Signal::KILL);
         self.reap();
+        // With nothing left to guard it would end by itself, if it is not frozen.
+        if let (Some(guard), true, false) = (&self.guard, self.alive && !self.unguarded, self.finds_any()) {
+            let _ = kill_process(guard.pid(), Signal::KILL);
+        }
     }
 
     /// Kills every process of the tree, and returns when none is left or `longest` is over. Blocks the thread: for when
@@ -134,7 +188,7 @@ impl Tree {
         if let Some(group) = group {
             said(kill_process_group(group, signal).map_err(io::Error::from), signal);
         }
-        descendants::visit(&self.strangers, |found| {
+        descendants::visit(&self.strangers, self.guard_alive(), |found| {
             if group.is_none() || found.group != group {
                 said(found.signal(signal), signal);
             }
@@ -150,18 +204,22 @@ impl Tree {
 
     /// The group, as long as its number is sure to mean it: the number is the program's, kept until that is waited for.
     fn group(&self) -> Option<Pid> {
-        (self.own_group && self.end.is_none()).then_some(self.program)
+        (self.own_group && self.guard.is_none() && self.end.is_none()).then_some(self.program)
+    }
+
+    fn guard_alive(&self) -> Option<Pid> {
+        self.guard.as_ref().filter(|_| !self.unguarded).map(Guarded::pid)
     }
 
     fn finds_any(&self) -> bool {
         let mut any = false;
-        descendants::visit(&self.strangers, |_| any = true);
+        descendants::visit(&self.strangers, self.guard_alive(), |_| any = true);
         any
     }
 }
 
 impl End {
-    fn of(status: WaitStatus) -> Self {
+    pub(crate) fn of(status: WaitStatus) -> Self {
         match status.exit_status() {
             Some(code) => Self::Code(u8::try_from(code).unwrap_or(u8::MAX)),
             None => Self::Signal(status.terminating_signal().unwrap_or(Signal::KILL.as_raw())),

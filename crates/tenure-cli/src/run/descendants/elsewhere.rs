@@ -6,22 +6,22 @@ use std::io;
 use rustix::process::{Pid, Signal};
 
 /// A process below this one; here none is ever found.
-pub(super) struct Descendant {
+pub(crate) struct Descendant {
     /// Its process group.
-    pub(super) group: Option<Pid>,
+    pub(crate) group: Option<Pid>,
 }
 
 impl Descendant {
     /// Sends `signal`.
-    pub(super) fn signal(&self, _signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&self, _signal: Signal) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// Shows nothing.
-pub(super) fn visit(_except: &HashSet<Pid>, _visit: impl FnMut(&Descendant)) {}
+pub(crate) fn visit(_except: &HashSet<Pid>, _guard: Option<Pid>, _visit: impl FnMut(&Descendant)) {}
 
 /// Not known.
-pub(super) fn children_of_this_process() -> HashSet<Pid> {
+pub(crate) fn children_of_this_process() -> HashSet<Pid> {
     HashSet::new()
 }

@@ -1,0 +1,127 @@
+//! A program under a guard, as tenure sees it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::pipe::pipe;
+use rustix::process::{Pid, Signal, WaitOptions, getpgrp, kill_process, waitpid};
+use rustix::time::Timespec;
+
+use super::tree::End;
+use crate::guard::{self, Lines, Order, Report, Start};
+
+/// Longest time for a guard and its program to start: far longer than a busy machine takes for three processes.
+const LONGEST_START: Duration = Duration::from_secs(5);
+
+/// The guard of one program.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    guard: Pid,
+    orders: File,
+    reports: Lines,
+    deadline: Duration,
+}
+
+impl Guarded {
+    /// Makes `command`, which says what the program is and its environment, a guard's, starts it, and returns when the
+    /// program runs.
+    ///
+    /// # Errors
+    ///
+    /// The system's own, when nothing was started.
+    pub(super) fn start(command: &Command, own_group: bool, start: &Start) -> io::Result<(Self, Pid)> {
+        let (orders, to_guard) = pipe()?;
+        let (from_guard, reports) = pipe()?;
+        fcntl_setfd(&to_guard, FdFlags::CLOEXEC)?;
+        fcntl_setfd(&from_guard, FdFlags::CLOEXEC)?;
+        fcntl_setfl(&from_guard, OFlags::NONBLOCK)?;
+        let group = (!own_group).then(getpgrp);
+        let mut guard = Command::new("/proc/self/exe");
+        guard
+            .arg0("tenure-guard")
+            .args(guard::arguments(orders.as_raw_fd(), reports.as_raw_fd(), group))
+            .arg(command.get_program())
+            .args(command.get_args())
+            .process_group(0);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => guard.env(name, value),
+                None => guard.env_remove(name),
+            };
+        }
+        let child = guard.spawn()?;
+        drop((orders, reports));
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let guard = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
+        let mut guarded =
+            Self { guard, orders: File::from(to_guard), reports: Lines::of(from_guard), deadline: start.deadline };
+        match guarded.begin(start) {
+            Ok(program) => Ok((guarded, program)),
+            Err(error) => {
+                let _ = kill_process(guard, Signal::KILL);
+                let _ = waitpid(Some(guard), WaitOptions::empty());
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self, start: &Start) -> io::Result<Pid> {
+        self.orders.write_all(start.line().as_bytes())?;
+        let until = Instant::now() + LONGEST_START;
+        loop {
+            match self.report() {
+                Some(Report::Started(pid)) => {
+                    return Pid::from_raw(pid).ok_or_else(|| io::Error::other("the guard told a process number of 0"));
+                }
+                Some(Report::NotStarted(errno)) => return Err(io::Error::from_raw_os_error(errno)),
+                Some(Report::Ended(_)) => return Err(io::Error::other("the guard told an end before a start")),
+                None => {}
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            let left = Timespec { tv_sec: 0, tv_nsec: left.min(Duration::from_millis(100)).subsec_nanos().into() };
+            match poll(&mut [PollFd::from_borrowed_fd(self.reports.as_fd(), PollFlags::IN)], Some(&left)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !self.reports.fill()? {
+                return Err(io::Error::other("the guard ended before the program ran"));
+            }
+        }
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.guard
+    }
+
+    /// Tells the guard that the term lasts until `deadline`.
+    pub(super) fn prolong(&mut self, deadline: Duration) {
+        if deadline > self.deadline {
+            self.deadline = deadline;
+            // A guard that is gone is noticed elsewhere.
+            let _ = self.orders.write_all(Order::Deadline(deadline).line().as_bytes());
+        }
+    }
+
+    /// How the program ended, if the guard has told by now.
+    pub(super) fn end(&mut self) -> Option<End> {
+        let _ = self.reports.fill();
+        match self.report() {
+            Some(Report::Ended(end)) => Some(end),
+            _ => None,
+        }
+    }
+
+    fn report(&mut self) -> Option<Report> {
+        Report::parse(&self.reports.next()?)
+    }
+}
