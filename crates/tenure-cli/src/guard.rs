@@ -127,6 +127,9 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
                 None => orphaned = true,
             }
         }
+        if over[1] {
+            let _ = reports.send(&Report::Overdue);
+        }
         if orphaned || over[1] {
             tree.kill_all();
         }

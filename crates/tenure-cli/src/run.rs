@@ -173,7 +173,13 @@ impl Run<'_> {
             if let Some(signal) = session.stop() {
                 return Outcome::Stopped { signal: signal.as_raw(), program: end };
             }
+            // Frozen until the deadline, and awake again before it was noticed.
+            let overdue = session.is_overdue();
             match over {
+                Over::Ended(Ok(Ended::Finished(()))) if overdue && session.plan.rejoin => {
+                    tracing::warn!("the guard stopped the program at the deadline; contending again");
+                }
+                Over::Ended(Ok(Ended::Finished(()))) if overdue => return Outcome::Lost(LossReason::EXPIRED),
                 Over::GaveUp(why) => return self.never_led_since(why),
                 Over::Ended(Err(error)) => return Outcome::failed(error),
                 Over::Ended(Ok(Ended::Lost(reason))) if session.plan.rejoin => {

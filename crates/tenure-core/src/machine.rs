@@ -53,6 +53,9 @@ pub struct Machine {
     doubt: bool,
     /// A bid that was given up was granted: heard of since the bid in flight was sent, which may have been decided before.
     late_grant: bool,
+    /// The last term that a release was sent for. It may be under way still, and the next bid be granted the very same
+    /// term: that one must not begin.
+    given_up: Option<FencingToken>,
     herd: Herd,
 }
 
@@ -198,6 +201,7 @@ impl Machine {
             next_attempt: 0,
             doubt: false,
             late_grant: false,
+            given_up: None,
             herd,
         }
     }

@@ -36,6 +36,8 @@ pub(crate) enum Report {
     Started(i32),
     /// It could not be started, for this reason of the system.
     NotStarted(i32),
+    /// The deadline came, and everything is killed.
+    Overdue,
     /// The program itself ended.
     Ended(End),
 }
@@ -84,6 +86,7 @@ impl Report {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
             Self::NotStarted(errno) => format!("not-started {errno}\n"),
+            Self::Overdue => "overdue 0\n".to_owned(),
             Self::Ended(End::Code(code)) => format!("code {code}\n"),
             Self::Ended(End::Signal(signal)) => format!("signal {signal}\n"),
         }
@@ -95,6 +98,7 @@ impl Report {
         Some(match what {
             "started" => Self::Started(number),
             "not-started" => Self::NotStarted(number),
+            "overdue" => Self::Overdue,
             "code" => Self::Ended(End::Code(u8::try_from(number).ok()?)),
             "signal" => Self::Ended(End::Signal(number)),
             _ => return None,

@@ -81,7 +81,7 @@ impl Guarded {
                     return Pid::from_raw(pid).ok_or_else(|| io::Error::other("the guard told a process number of 0"));
                 }
                 Some(Report::NotStarted(errno)) => return Err(io::Error::from_raw_os_error(errno)),
-                Some(Report::Ended(_)) => return Err(io::Error::other("the guard told an end before a start")),
+                Some(_) => return Err(io::Error::other("the guard told an end before a start")),
                 None => {}
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -112,13 +112,18 @@ impl Guarded {
         }
     }
 
-    /// How the program ended, if the guard has told by now.
-    pub(super) fn end(&mut self) -> Option<End> {
+    /// How the program ended, if the guard has told by now, and whether the deadline came before.
+    pub(super) fn end(&mut self) -> (Option<End>, bool) {
         let _ = self.reports.fill();
-        match self.report() {
-            Some(Report::Ended(end)) => Some(end),
-            _ => None,
+        let (mut end, mut overdue) = (None, false);
+        while let Some(report) = self.report() {
+            match report {
+                Report::Ended(told) => end = Some(told),
+                Report::Overdue => overdue = true,
+                Report::Started(_) | Report::NotStarted(_) => {}
+            }
         }
+        (end, overdue)
     }
 
     fn report(&mut self) -> Option<Report> {

@@ -103,6 +103,11 @@ impl Session {
         self.program().is_some_and(|program| program.alive)
     }
 
+    /// Whether the guard killed the program at the deadline.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.tree.borrow().as_ref().is_some_and(Tree::is_overdue)
+    }
+
     /// Waits for news of the program.
     ///
     /// # Cancel safety

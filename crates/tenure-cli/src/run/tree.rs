@@ -29,6 +29,8 @@ pub(crate) struct Tree {
     alive: bool,
     asked_to_stop: bool,
     killing: bool,
+    /// Whether the guard killed it at the deadline.
+    overdue: bool,
 }
 
 /// How a program ended.
@@ -78,6 +80,7 @@ impl Tree {
             alive: true,
             asked_to_stop: false,
             killing: false,
+            overdue: false,
         }
     }
 
@@ -108,13 +111,20 @@ impl Tree {
         self.killing
     }
 
+    /// Whether the guard killed it at the deadline, since this process did not in time.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.overdue
+    }
+
     /// Takes note of processes that have ended. What comes to light meanwhile is killed too, if the tree is.
     pub(crate) fn reap(&mut self) {
         loop {
             let ended = wait(WaitOptions::NOHANG);
             // What the guard told came before its own end.
-            if let Some(end) = self.guard.as_mut().and_then(Guarded::end) {
-                self.end = Some(end);
+            if let Some((end, overdue)) = self.guard.as_mut().map(Guarded::end) {
+                self.end = self.end.or(end);
+                self.overdue |= overdue;
+                self.killing |= overdue;
             }
             match ended {
                 Ok(Some((pid, status))) if self.guard.is_none() && pid == self.program => {
@@ -133,7 +143,7 @@ impl Tree {
         }
         let waits = if self.guard.is_some() { !self.unguarded } else { self.end.is_none() };
         self.alive = waits || self.strangers.is_empty() || self.finds_any();
-        if self.alive && self.killing {
+        if self.alive && (self.killing || self.unguarded) {
             self.signal(Signal::KILL);
         }
     }
@@ -144,7 +154,6 @@ impl Tree {
         if self.end.is_none() {
             tracing::error!("the guard was killed, and so the program was");
             self.end = Some(End::Signal(Signal::KILL.as_raw()));
-            self.killing = true;
         }
     }
 

@@ -173,9 +173,10 @@ impl Machine {
             let short = Then::End(Cause::ShortGrant(grant.ttl));
             return self.free(step, grant, give_up_at, short, false);
         }
+        let given_up = Some(grant.token) == self.given_up;
         let term = Term::won(grant, attempt, &timing, step.jitter);
-        if step.now >= term.stop_at(&timing) {
-            // Too late to do any work: the next bid may be answered sooner.
+        if given_up || step.now >= term.stop_at(&timing) {
+            // A release of this term may be under way, or it is too late to do any work: the next bid may fare better.
             return self.free(step, term.grant, give_up_at, Then::Follow, false);
         }
         if timing.settle_delay().is_zero() || term.grant.after_release {

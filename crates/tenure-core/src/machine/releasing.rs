@@ -121,6 +121,7 @@ impl Machine {
         match grant {
             Some(grant) => {
                 step.actions.push(Action::Release(attempt, grant.clone()));
+                self.given_up = Some(grant.token);
                 releasing.phase = Phase::Freeing(flight, grant);
             }
             None => {

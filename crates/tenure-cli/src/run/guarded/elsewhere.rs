@@ -26,7 +26,7 @@ impl Guarded {
         match *self {}
     }
 
-    pub(super) fn end(&mut self) -> Option<End> {
+    pub(super) fn end(&mut self) -> (Option<End>, bool) {
         match *self {}
     }
 }

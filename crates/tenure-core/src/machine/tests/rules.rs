@@ -488,3 +488,24 @@ fn a_late_read_that_finds_the_candidate_itself_counts() {
     assert_eq!(words(&play.answer(second, Answer::Read(None))), [""; 0], "it was decided before");
     assert_eq!(play.state(), "releasing");
 }
+
+#[test]
+fn a_term_whose_release_may_be_under_way_never_begins() {
+    let mut play = Play::with(Timing::builder(15 * S).settle_delay(14 * S).build().unwrap(), OnFinish::Release);
+    play.tick();
+    let bid = play.last(Call::Bid);
+    play.answer(bid, granted(7));
+    assert_eq!(words(&play.after(12 * S, Input::Tick)), ["release"], "too late to begin");
+    while play.state() != "bidding" {
+        play.next();
+    }
+    let bid = play.last(Call::Bid);
+    let again = Answer::Acquired(Acquired::Granted(grant(7).with_after_release(true)));
+    assert_eq!(words(&play.answer(bid, again)), ["release"], "a late copy of the first release would free it");
+    let release = play.last(Call::Release);
+    play.answer(release, Answer::Released(Released::Freed));
+    play.next();
+    let bid = play.last(Call::Bid);
+    let next = Answer::Acquired(Acquired::Granted(grant(8).with_after_release(true)));
+    assert_eq!(words(&play.answer(bid, next)), ["start"]);
+}

@@ -50,6 +50,18 @@ fn reading() -> Play {
     play
 }
 
+/// The first bid was given up, and a second one is in flight.
+fn bidding_again() -> Play {
+    let mut play = Play::bidding();
+    play.after(3 * S, Input::Tick);
+    play
+}
+
+fn first_bid_answered(play: &mut Play, answer: Answer) -> Vec<Action> {
+    let first = Attempt { number: 0, ..play.last(Call::Bid) };
+    play.answer(first, answer)
+}
+
 /// Asked to stop while a bid is in flight.
 fn awaiting() -> Play {
     let mut play = Play::bidding();
@@ -111,6 +123,18 @@ fn while_bidding() {
             "bidding",
         ),
         row("a hint", Play::bidding, |p| p.input(Input::Woken(WakeUp::Vacated)), &[], "bidding"),
+        row("a late grant", bidding_again, |p| first_bid_answered(p, granted(7)), &[], "bidding"),
+        row(
+            "held, after a late grant",
+            || {
+                let mut p = bidding_again();
+                first_bid_answered(&mut p, granted(7));
+                p
+            },
+            |p| bid_answered(p, held(S)),
+            &["bid"],
+            "bidding",
+        ),
         row("stop", Play::bidding, |p| p.input(Input::Stop), &[], "releasing"),
         row(
             "settles first",
@@ -341,6 +365,20 @@ fn while_releasing() {
             "found its own",
             reading,
             |p| answer_last(p, Call::Read, Answer::Read(Some(record(1)))),
+            &["release"],
+            "releasing",
+        ),
+        row(
+            "found its own, late",
+            || {
+                let mut p = reading();
+                p.next();
+                p
+            },
+            |p| {
+                let slow = Attempt { number: p.last(Call::Read).number - 1, ..p.last(Call::Read) };
+                p.answer(slow, Answer::Read(Some(record(1))))
+            },
             &["release"],
             "releasing",
         ),
