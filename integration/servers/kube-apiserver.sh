@@ -74,7 +74,6 @@ build() {
   # labels. Debian has a later one.
   rm -rf "$tree/vendor/github.com/modern-go/reflect2"
   cp -rL /usr/share/gocode/src/github.com/modern-go/reflect2 "$tree/vendor/github.com/modern-go/"
-  # The archive does not know its own version, and clients ask for it; in a GOPATH the package stands below its user's vendor folder.
   upstream=${version##*really}
   upstream=${upstream%%[+-]*}
   # Times with which a test can wait for a takeover.
@@ -87,11 +86,9 @@ build() {
   (cd "$tree" && GO111MODULE=on GOFLAGS=-mod=vendor quietly "$work/generate.log" make generated_files)
 
   say 'building'
-  local named=k8s.io/kubernetes/vendor/k8s.io/component-base/version
-  named="-X $named.gitVersion=v$upstream -X $named.gitMajor=1 -X $named.gitMinor=20"
   export GO111MODULE=off GOFLAGS='' GOPATH=$tree/_output/local/go
   cd "$GOPATH/src/k8s.io/kubernetes"
-  quietly "$work/build.log" go build -ldflags "-s -w $named" -o "$work/out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+  quietly "$work/build.log" go build -ldflags '-s -w' -o "$work/out/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
   quietly "$work/build.log" go build -ldflags '-s -w' -o "$work/out/leader-election" \
     k8s.io/kubernetes/vendor/k8s.io/client-go/examples/leader-election
   cd /
