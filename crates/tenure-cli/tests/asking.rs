@@ -47,6 +47,7 @@ fn status_tells_who_leads_and_by_its_exit_code_whether() {
     assert!(words.starts_with("nightly: worker-7 leads under token 1 since "), "{words}");
 }
 
+/// K21.
 #[test]
 fn who_cannot_tell_says_so_and_never_yes() {
     let bench = Bench::new();

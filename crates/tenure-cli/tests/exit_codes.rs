@@ -92,6 +92,7 @@ fn a_program_that_cannot_be_run_is_126_or_127_and_the_lease_is_freed_first() {
     }
 }
 
+/// K21.
 #[test]
 fn who_is_stopped_while_waiting_exits_by_the_signal_within_a_second() {
     let bench = Bench::new();

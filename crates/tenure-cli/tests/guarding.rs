@@ -55,6 +55,7 @@ fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// K21.
 #[test]
 fn a_tenure_that_is_killed_takes_the_whole_tree_with_it_and_the_next_one_starts_at_once() {
     let bench = Bench::new();
@@ -73,6 +74,7 @@ fn is_waiting(bench: &Bench) -> bool {
     bench.output(&["status", "nightly"]).status.success()
 }
 
+/// K21.
 #[test]
 fn a_tenure_that_is_frozen_past_the_lease_leaves_nothing_running() {
     let bench = Bench::new();

@@ -39,6 +39,7 @@ fn an_inherited_descriptor_does_not_reach_the_program() {
     assert_eq!(pids(&text(&output.stdout)), [0, 1, 2, 3], "descriptor {} came through", file.as_raw_fd());
 }
 
+/// K21.
 #[test]
 fn a_stop_reaches_the_program_once_and_the_lease_outlives_it() {
     let bench = Bench::new();
@@ -81,6 +82,7 @@ fn a_program_that_ignores_the_stop_is_killed_after_the_grace() {
     assert_eq!(bench.output(&["status", "nightly"]).status.code(), Some(1), "and the lease was freed");
 }
 
+/// K21.
 #[test]
 fn nothing_that_a_program_started_outlives_a_lost_lease() {
     let bench = Bench::new();
@@ -101,6 +103,7 @@ fn nothing_that_a_program_started_outlives_a_lost_lease() {
     assert_eq!(started.into_iter().filter(|pid| is_alive(*pid)).collect::<Vec<_>>(), []);
 }
 
+/// K07.
 #[test]
 fn what_a_program_leaves_behind_is_gone_before_the_next_one_starts() {
     let bench = Bench::new();

@@ -63,6 +63,7 @@ async fn a_cluster_of_three_keeps_tokens_over_the_loss_of_one() {
     assert_eq!(store_at(&server()).await.describe().token, TokenDurability::SingleNode);
 }
 
+/// K18.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_term_outlives_the_death_of_the_clusters_leader() {
@@ -145,6 +146,7 @@ async fn without_a_majority_every_call_ends_within_its_bound_and_nothing_is_call
 
 /// B168: a leader of the cluster that was frozen may end every lease when it wakes, although they were kept alive at its
 /// successor. Whatever the server does, a term that is gone is noticed at the next renewal, and the next token is larger.
+/// K18.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_leader_of_the_cluster_that_freezes_and_wakes_leaves_no_term_in_doubt() {

@@ -125,6 +125,7 @@ async fn a_renewal_extends_by_the_whole_ttl_and_changes_no_byte() {
 }
 
 /// The client's sender says `Ok` for a keep-alive of a lease that is gone, and a reply with ttl 0 is no renewal.
+/// K18.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_term_whose_etcd_lease_was_revoked_is_lost_at_the_next_renewal() {
@@ -170,6 +171,7 @@ async fn a_term_whose_key_somebody_touched_is_lost_although_its_etcd_lease_lives
     assert_eq!(store.renew(&grant).await.unwrap(), Renewed::Lost(LossReason::Superseded { by }));
 }
 
+/// K05.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn nobody_but_the_term_itself_extends_or_frees_it() {
@@ -270,6 +272,7 @@ fn is_error_about(listed: &Result<tenure_core::LeaseRecord, tenure_core::StoreEr
     listed.as_ref().is_err_and(|error| error.lease() == Some(name) && error.kind() == StoreErrorKind::Malformed)
 }
 
+/// K13.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_ttl_is_never_rounded_and_the_smallest_one_is_the_servers() {
@@ -317,6 +320,7 @@ async fn a_list_shows_every_lease_of_the_prefix_and_no_other() {
     assert_eq!(store.list().count().await, 0);
 }
 
+/// K19.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_fenced_transaction_writes_only_while_the_term_lasts() {
@@ -372,6 +376,7 @@ async fn a_grant_under_the_etcd_lease_of_an_earlier_bid_has_its_whole_ttl() {
     assert!(seconds_left(lease).await >= 1, "a fraction of a second is cut off");
 }
 
+/// K04.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_spare_that_ran_out_is_replaced() {

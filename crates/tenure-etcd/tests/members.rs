@@ -63,6 +63,7 @@ async fn a_member_that_falls_silent_costs_no_call() {
 }
 
 /// A connection whose other end is gone without a word: the socket stays dead, a new one would work.
+/// K12.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_connection_that_died_unnoticed_is_replaced_within_the_call() {
@@ -91,6 +92,7 @@ async fn a_crowd_of_calls_replaces_a_dead_connection_once() {
     assert_eq!(proxy.accepted(), before + 1);
 }
 
+/// K01.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn no_call_hangs_when_nothing_is_heard_and_each_says_what_is_known() {
@@ -124,6 +126,7 @@ async fn connecting_to_nobody_fails_soon_and_says_unavailable() {
     }
 }
 
+/// K10.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_store_outlives_a_server_that_goes_and_comes_back() {

@@ -98,6 +98,7 @@ async fn settle(watch: &mut BoxStream<'static, WakeUp>) {
 }
 
 /// A watch that goes on from a revision that is gone is refused by the server, for good if nobody looks.
+/// K17.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_compaction_during_a_cut_wakes_and_the_watch_goes_on() {
@@ -117,6 +118,7 @@ async fn a_compaction_during_a_cut_wakes_and_the_watch_goes_on() {
 }
 
 /// B161: an observer that begins where the leader's record was written gets nothing once that is compacted away.
+/// K17.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn an_observer_of_a_record_older_than_the_compaction_sees_it_and_its_end() {
@@ -195,6 +197,7 @@ async fn a_watch_that_falls_silent_is_opened_again_elsewhere() {
     assert_eq!(next(&mut watch).await, WakeUp::Taken);
 }
 
+/// K20.
 #[tokio::test]
 #[ignore = "needs etcd: run integration/test.sh"]
 async fn a_thousand_watches_share_one_connection() {

@@ -139,6 +139,7 @@ async fn a_name_that_is_no_dns_name_is_kept_under_its_hash() {
     assert_eq!(store.renew(&grant).await.unwrap_err().kind(), StoreErrorKind::Malformed);
 }
 
+/// K13.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_fractional_ttl_is_refused_and_not_rounded() {
@@ -151,6 +152,7 @@ async fn a_fractional_ttl_is_refused_and_not_rounded() {
     assert!(error.to_string().contains("multiples of 1s only"), "{error}");
 }
 
+/// K04.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_restart_with_the_same_label_never_leads_on_the_old_record() {
@@ -168,6 +170,7 @@ async fn a_restart_with_the_same_label_never_leads_on_the_old_record() {
     assert_eq!(again.read(&name).await.unwrap().unwrap().holder, second.candidate);
 }
 
+/// K09.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn the_holders_wall_clock_means_nothing() {
@@ -221,6 +224,7 @@ async fn a_watch_tells_grant_release_and_removal_and_of_no_renewal() {
     assert_eq!(next(&mut watch).await, WakeUp::Vacated);
 }
 
+/// K08.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_follower_that_watches_takes_over_a_ttl_after_the_last_renewal_and_not_after_its_own_last_look() {

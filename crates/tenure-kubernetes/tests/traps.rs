@@ -30,6 +30,7 @@ async fn behind(wire: &Wire) -> KubernetesStore {
     KubernetesStore::new(wire.around(&user), NAMESPACE)
 }
 
+/// K11.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_write_that_was_applied_and_answered_with_504_is_unknown_and_then_recognised() {
@@ -119,6 +120,7 @@ async fn a_silent_network_costs_one_call_and_no_client() {
     until("the next connection works", || async { store.renew(&grant).await.is_ok() }).await;
 }
 
+/// K17.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_watch_goes_on_after_a_cut_and_after_410() {
@@ -167,6 +169,7 @@ async fn a_right_lost_in_mid_term_stops_the_work_by_the_deadline_and_never_later
     assert!(refused.to_string().contains("denied"), "{refused}");
 }
 
+/// K01.
 #[tokio::test]
 #[ignore = "needs kubernetes: run integration/test.sh"]
 async fn a_server_frozen_for_longer_than_the_ttl_and_restarted_costs_the_term_and_no_more() {

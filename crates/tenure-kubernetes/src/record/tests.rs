@@ -95,6 +95,7 @@ fn the_token_is_above_all_that_anybody_wrote() {
     assert!(spent.granted(&bid(), FencingToken(0)).is_none());
 }
 
+/// K05.
 #[test]
 fn every_write_is_bound_to_the_object_that_was_read_and_keeps_what_others_put_there() {
     let found = found(by_client_go(""));

@@ -22,6 +22,7 @@ fn renewed(second: u8, label: &str, uid: &str) -> Found {
     Found::parse(&name(), lease.unwrap()).unwrap()
 }
 
+/// K09.
 #[tokio::test(start_paused = true)]
 async fn a_record_runs_out_when_it_has_not_changed_for_its_own_duration_since_it_was_first_seen() {
     let clock = TestClock::new();
@@ -54,6 +55,7 @@ async fn a_suspend_of_this_host_counts_as_time() {
     assert_eq!(sightings.remaining(&name(), &renewed(0, "a", "u")), Duration::ZERO);
 }
 
+/// K19.
 #[tokio::test(start_paused = true)]
 async fn the_largest_token_outlives_the_object() {
     let sightings = Sightings::new(Arc::new(TestClock::new()));
