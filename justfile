@@ -11,6 +11,22 @@ fix:
 test *ARGS:
     ./integration/test.sh {{ ARGS }}
 
+# a minute of fresh seeds under the assumptions that Tenure's promise rests on
+sim:
+    cargo run --release -p tenure-sim -- --sound --seconds 60
+
+# the machine, exhaustively in small worlds; `just model --big` for the long run
+model *ARGS:
+    cargo run --release -p tenure-sim --bin tenure-model -- {{ ARGS }}
+
+# finds every planted bug anew, and writes the table of them
+planted:
+    cargo run --release -p tenure-sim -- --table docs/planted-bugs.md
+
+# random faults on real servers; `just chaos --seconds 600` for the long run
+chaos *ARGS:
+    ./integration/chaos.sh {{ ARGS }}
+
 fmt:
     cargo fmt --all -- --check
 

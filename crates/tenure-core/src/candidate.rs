@@ -138,6 +138,7 @@ impl fmt::Debug for CandidateId {
 mod tests {
     use super::*;
 
+    /// K15.
     #[test]
     fn two_candidates_of_one_label_are_never_equal() {
         let label = Label::new("worker_7").unwrap();
@@ -153,6 +154,7 @@ mod tests {
         assert_eq!(CandidateId::from_wire(format!("_{}", "0".repeat(32))).unwrap().label().len(), 33);
     }
 
+    /// K15.
     #[test]
     fn empty_blank_broken_and_huge_labels_are_refused() {
         for text in ["", " ", "a\nb", "a\0"] {

@@ -150,6 +150,7 @@ pub enum LeaseClock {
 mod tests {
     use super::*;
 
+    /// K13.
     #[test]
     fn a_ttl_that_the_store_would_change_is_refused_with_the_rule() {
         let s = Duration::from_secs;

@@ -256,6 +256,7 @@ mod tests {
         }
     }
 
+    /// K09.
     #[test]
     fn validity_allows_for_drift_step_and_margin() {
         let t = Timing::builder(101 * S).clock_step(4 * S).build().unwrap();
@@ -265,6 +266,7 @@ mod tests {
         assert_eq!(t.validity(S), Duration::ZERO);
     }
 
+    /// K13.
     #[test]
     fn each_refusal_names_the_values_and_the_rule() {
         let refusal = |builder: TimingBuilder| builder.build().unwrap_err().to_string();

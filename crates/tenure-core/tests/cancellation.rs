@@ -23,6 +23,7 @@ async fn drop_after(polls: u32, bench: &Bench, future: impl Future) -> bool {
     true
 }
 
+/// K11.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_campaign_leaves_no_record_and_no_task() {
     for polls in 0..12 {

@@ -100,6 +100,7 @@ async fn stopping_comes_before_lost_a_stop_budget_before_the_deadline() {
     assert_eq!(lead.check(), Err(reason));
 }
 
+/// K03.
 #[tokio::test(start_paused = true)]
 async fn a_definite_loss_cuts_the_work_off_at_once() {
     let bench = Bench::new();
@@ -114,6 +115,7 @@ async fn a_definite_loss_cuts_the_work_off_at_once() {
     assert!(bench.now() - removed < S, "the leader watches its own record");
 }
 
+/// K10.
 #[tokio::test(start_paused = true)]
 async fn after_a_loss_the_campaign_goes_on_under_a_higher_token() {
     let bench = Bench::new();
@@ -204,6 +206,7 @@ async fn a_panic_in_the_work_gives_the_lease_back_and_goes_on_up() {
     }
 }
 
+/// K07.
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_term_are_cut_off_with_it_and_the_release_waits_for_them() {
     struct Slow(Bench);
@@ -233,6 +236,7 @@ async fn a_dropped_leadership_is_given_up() {
     assert_eq!(bench.calls(Operation::Release, "a").len(), 1);
 }
 
+/// K06.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_not_confirmed_is_an_error_in_time() {
     let bench = Bench::new();
@@ -263,6 +267,7 @@ async fn a_host_that_slept_past_the_deadline_has_lost_and_says_why() {
     assert_eq!(lead.lost().await, LossReason::Suspended { slept: 20 * S });
 }
 
+/// K16.
 #[tokio::test(start_paused = true)]
 async fn shutdown_before_leading_ends_the_candidacy_and_never_calls_the_work() {
     let bench = Bench::new();
@@ -285,6 +290,7 @@ async fn shutdown_before_leading_ends_the_candidacy_and_never_calls_the_work() {
     assert_eq!(bench.calls(Operation::Acquire, "b").len(), 0);
 }
 
+/// K11.
 #[tokio::test(start_paused = true)]
 async fn a_bid_under_way_at_shutdown_leaves_no_record() {
     let bench = Bench::new();
@@ -309,6 +315,7 @@ async fn a_lease_held_on_finish_runs_out_by_itself() {
     assert_eq!(bench.record().await, None);
 }
 
+/// K08.
 #[tokio::test(start_paused = true)]
 async fn the_next_candidate_leads_at_once_after_a_graceful_stop_and_within_the_ttl_after_a_crash() {
     let bench = Bench::new();
@@ -354,6 +361,7 @@ async fn standings_and_observers_tell_the_same_story() {
     assert_eq!(leaders.next().await.unwrap().unwrap(), LeaderChange::Vacant, "and the stream goes on");
 }
 
+/// K01.
 #[test]
 fn work_that_blocks_its_thread_past_the_deadline_is_reported_and_knows_it_itself() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();

@@ -12,6 +12,7 @@ use bench::{Bench, S, TTL, name};
 use tenure_core::clock::Moment;
 use tenure_core::{CancellationToken, Ended, Fault, LeaseStore, LossReason, Operation, StoreErrorKind};
 
+/// K10.
 #[tokio::test(start_paused = true)]
 async fn an_error_of_a_bid_does_not_end_the_campaign() {
     let bench = Bench::new();
@@ -27,6 +28,7 @@ async fn an_error_of_a_bid_does_not_end_the_campaign() {
     assert!(lead.check().is_ok());
 }
 
+/// K03.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_renewed_after_a_loss() {
     let bench = Bench::new();
@@ -42,6 +44,7 @@ async fn nothing_is_renewed_after_a_loss() {
     assert_eq!(bench.calls(Operation::Release, "a").len(), 0, "what was lost is not released");
 }
 
+/// K16.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_work_is_awaited_once() {
     let bench = Bench::new();
@@ -60,6 +63,7 @@ async fn the_end_of_the_work_is_awaited_once() {
     assert_eq!(bench.record().await, None);
 }
 
+/// K01.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_does_not_let_the_work_run_past_the_lease() {
     let bench = Bench::new();
@@ -82,6 +86,7 @@ async fn a_renewal_that_hangs_does_not_let_the_work_run_past_the_lease() {
     assert!(last > bid + 14 * S, "and was not stopped much too early");
 }
 
+/// K07.
 #[tokio::test(start_paused = true)]
 async fn on_shutdown_the_lease_is_kept_until_the_work_has_ended() {
     let bench = Bench::new();
@@ -127,6 +132,7 @@ async fn the_timers_of_one_role_do_not_fire_in_the_other() {
     waiting.abort();
 }
 
+/// K15.
 #[tokio::test(start_paused = true)]
 async fn two_candidates_with_one_label_never_both_lead() {
     let bench = Bench::new();
@@ -154,6 +160,7 @@ async fn two_candidates_with_one_label_never_both_lead() {
     assert_eq!(terms.load(SeqCst), 20);
 }
 
+/// K11.
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_request_that_is_applied_late_does_not_disturb_the_term_after_it() {
     let bench = Bench::new();

@@ -64,6 +64,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A copy of a bid with a shorter ttl never moves the lease's expiry back.",
         "An abandoned bid that is applied late, and takes away time that a later answer promised."
     ),
+    // K04
     clause!(
         "acquire-expired-own",
         expired_own,

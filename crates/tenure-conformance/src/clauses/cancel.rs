@@ -15,6 +15,7 @@ use crate::clause::{Clause, Verdict, clause, ensure, fail};
 use crate::client::Client;
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K11
     clause!(
         "cancel-acquire",
         acquire,
@@ -52,6 +53,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A connection or a task per watch that outlives it."
     )
     .alone(),
+    // K11
     clause!(
         "cancel-storm",
         storm,

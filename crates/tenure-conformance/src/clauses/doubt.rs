@@ -25,12 +25,14 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A candidate whose grant was lost on the way finds its own record and gets the same token.",
         "Kept out by one's own record for a ttl, or a second token for one term."
     ),
+    // K11
     clause!(
         "doubt-bid-orphan",
         bid_orphan,
         "A lease granted to a candidate that never learned of it is free after a ttl.",
         "A record without an expiry until the first renewal sets one."
     ),
+    // K02
     clause!(
         "doubt-bid-delayed",
         bid_delayed,
@@ -43,6 +45,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A bid that arrives after somebody else took the lease changes nothing.",
         "A bid that was decided by what its sender read before it was sent."
     ),
+    // K11
     clause!(
         "doubt-bid-repeated",
         bid_repeated,
@@ -61,6 +64,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A renewal whose reply was lost leaves the term renewable, under the same token.",
         "A version that the lost reply carried: without it every further renewal is refused."
     ),
+    // K02
     clause!(
         "doubt-renewal-delayed",
         renewal_delayed,
@@ -79,6 +83,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A release that never arrived leaves the lease held, and the next one frees it.",
         "A client that forgets a term when it sends the release."
     ),
+    // K06
     clause!(
         "doubt-release-reply-lost",
         release_reply_lost,

@@ -8,6 +8,7 @@ use crate::bench::Bench;
 use crate::clause::{Clause, Verdict, clause, ensure, fail};
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K08
     clause!(
         "expiry-bounds",
         bounds,
@@ -20,6 +21,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "The ttl counts from the last confirmed renewal, however many there were.",
         "An expiry that is fixed at the grant, or a renewal that adds a ttl to what is left."
     ),
+    // K08
     clause!(
         "expiry-holder-gone",
         holder_gone,

@@ -7,6 +7,7 @@ use crate::clause::{Clause, Stop, Verdict, clause, ensure, fail};
 use crate::client::Client;
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K15
     clause!(
         "name-case",
         case,
@@ -43,12 +44,14 @@ pub(super) const CLAUSES: &[Clause] = &[
         "Quotes, semicolons and placeholders in names stand for themselves.",
         "A name that is spliced into a statement or script."
     ),
+    // K15
     clause!(
         "name-unicode",
         unicode,
         "Names that look or normalise alike are different leases.",
         "Unicode normalisation or case folding somewhere on the way."
     ),
+    // K15
     clause!(
         "name-prefix",
         prefix,
@@ -61,6 +64,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "Names of 200 bytes that differ in the last one are different leases.",
         "Truncating a name to what fits a key."
     ),
+    // K15
     clause!(
         "name-apart",
         apart,

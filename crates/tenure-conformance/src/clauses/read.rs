@@ -12,6 +12,7 @@ use crate::bench::Bench;
 use crate::clause::{Clause, Stop, Verdict, clause, ensure, fail, skip};
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K17
     clause!(
         "read-holder",
         holder,

@@ -6,24 +6,28 @@ use crate::bench::Bench;
 use crate::clause::{Clause, Verdict, clause, ensure};
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K06
     clause!(
         "release-frees",
         frees,
         "A release frees the lease at once.",
         "A release that is answered before it is done, or that leaves the lease to run out."
     ),
+    // K05
     clause!(
         "release-candidate",
         candidate,
         "A release by another candidate changes nothing.",
         "Deleting the key without comparing: whoever stops frees somebody else's lease."
     ),
+    // K05
     clause!(
         "release-token",
         token,
         "A release by an earlier term of the same candidate changes nothing.",
         "Comparing the candidate only: a release that is late frees the next term."
     ),
+    // K06
     clause!(
         "release-idempotent",
         idempotent,

@@ -20,18 +20,21 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A confirmed renewal answers with the same lease, candidate and token, and an honest ttl.",
         "A renewal that hands out another term, or whose grant cannot be renewed again."
     ),
+    // K05
     clause!(
         "renew-candidate",
         candidate,
         "A renewal by another candidate is refused and changes nothing.",
         "Renewing by name only: whoever asks keeps the lease alive, or takes it."
     ),
+    // K05
     clause!(
         "renew-token",
         token,
         "A renewal with another token is refused and changes nothing, for the holder's own name too.",
         "Comparing the candidate only: an earlier term of the same candidate renews the later one."
     ),
+    // K03
     clause!(
         "renew-expired",
         expired,
@@ -50,12 +53,14 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A lease that never was is not renewed, and not created.",
         "A renewal that inserts what it does not find."
     ),
+    // K03
     clause!(
         "renew-removed",
         removed,
         "A lease whose record was removed by hand is lost, and not created anew.",
         "A renewal that puts back what an operator removed in order to force a new election."
     ),
+    // K03
     clause!(
         "renew-superseded",
         superseded,

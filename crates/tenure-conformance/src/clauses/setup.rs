@@ -24,6 +24,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "Setting up what is set up already, by many clients at once, is no error and touches no lease.",
         "A set-up that fails on what exists, or empties it."
     ),
+    // K20
     clause!(
         "setup-race",
         race,

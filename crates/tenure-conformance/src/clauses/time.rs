@@ -11,30 +11,35 @@ use crate::clause::{Clause, Stop, Verdict, clause, ensure, fail, skip};
 use crate::client::{Client, Sent};
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K13
     clause!(
         "time-fraction",
         fraction,
         "A ttl that is no multiple of the store's unit is refused, or raised and reported; whole-second stores refuse.",
         "Rounding down: the lease runs out before its leader stops."
     ),
+    // K13
     clause!(
         "time-minimum",
         minimum,
         "A ttl under the store's minimum is refused, or raised and reported; never shortened.",
         "A ttl that becomes zero, which some servers take for no expiry at all."
     ),
+    // K13
     clause!(
         "time-maximum",
         maximum,
         "A ttl over the store's maximum is refused, or what is granted is reported.",
         "An overflow that makes a long ttl a short one, or none."
     ),
+    // K09
     clause!(
         "time-wall-clock",
         wall_clock,
         "A process whose wall clock is ten years ahead, or an hour behind, gets the same answers.",
         "Expiry by the client's clock: whoever's clock is ahead takes leases that are held."
     ),
+    // K09
     clause!(
         "time-zone",
         time_zone,

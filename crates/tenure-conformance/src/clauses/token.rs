@@ -13,12 +13,14 @@ use crate::clause::{Clause, Stop, Verdict, clause, ensure, skip};
 use crate::client::Client;
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K19
     clause!(
         "token-release",
         release,
         "The token rises over a release, for the same candidate too.",
         "A release that deletes the counter with the lease, so that numbers begin anew."
     ),
+    // K19
     clause!(
         "token-expiry",
         expiry,
@@ -31,6 +33,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "The token rises from candidate to candidate, and back to the first one.",
         "A counter per candidate instead of one per lease."
     ),
+    // K19
     clause!(
         "token-campaign",
         campaign,
@@ -50,12 +53,14 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A counter, or the last of it, in the server's memory only."
     )
     .alone(),
+    // K19
     clause!(
         "token-removed",
         removed,
         "The token rises after the record was removed by hand, unless the store declares that it then begins anew.",
         "A token kept in the very record that an operator deletes, and nothing said about it."
     ),
+    // K19
     clause!(
         "token-constant",
         constant,

@@ -14,6 +14,7 @@ use crate::clause::{Clause, Stop, Verdict, clause, ensure};
 use crate::client::{Client, Sent};
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K07
     clause!(
         "torture-counter",
         counter,
@@ -21,6 +22,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "Any overlap of two terms: an increment is lost."
     )
     .alone(),
+    // K19
     clause!(
         "torture-fence",
         fence,

@@ -13,6 +13,7 @@ use crate::client::{Client, Sent};
 use crate::figures::Figure;
 
 pub(super) const CLAUSES: &[Clause] = &[
+    // K08
     clause!(
         "watch-release",
         release,
@@ -56,6 +57,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "Everybody who watches is woken, in one process and in several.",
         "A wake-up that is handed to one waiter, which may be the one that is about to leave."
     ),
+    // K17
     clause!(
         "watch-cut",
         cut,
@@ -63,6 +65,7 @@ pub(super) const CLAUSES: &[Clause] = &[
         "A stream that ends, or goes silent for ever, after a reconnect."
     )
     .alone(),
+    // K17
     clause!(
         "watch-gap",
         gap,

@@ -73,6 +73,7 @@ async fn a_release_on_one_node_wakes_a_watch_on_any() {
     }
 }
 
+/// K18.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_replica_that_takes_over_is_followed() {

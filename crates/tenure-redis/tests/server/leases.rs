@@ -61,6 +61,7 @@ async fn a_counter_that_fell_back_never_makes_this_process_see_a_token_twice() {
     assert!(!next.after_release);
 }
 
+/// K05.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_mismatch_of_candidate_or_token_changes_not_a_byte() {
@@ -174,6 +175,7 @@ async fn what_is_foreign_is_malformed_with_its_key_and_never_taken_over() {
     }
 }
 
+/// K13.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn every_ttl_of_whole_milliseconds_is_kept_and_every_other_refused() {
@@ -270,6 +272,7 @@ async fn one_of_many_candidates_gets_the_lease() {
     }
 }
 
+/// K19.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_fenced_script_refuses_every_older_token() {

@@ -21,6 +21,7 @@ fn url(extra: &str) -> String {
     format!("redis://{hosts}?sentinel={service}{extra}")
 }
 
+/// K18.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_failover_is_followed_and_the_token_never_seen_twice() {

@@ -13,6 +13,7 @@ use crate::bench::{TTL, bid, candidate, connect, eventually, fresh_name, granted
 use crate::private::PrivateServer;
 use crate::proxy::{Fate, Proxy};
 
+/// K11.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_dropped_bid_is_applied_all_the_same_and_its_candidate_recognised() {
@@ -31,6 +32,7 @@ async fn a_dropped_bid_is_applied_all_the_same_and_its_candidate_recognised() {
     assert_eq!(granted(&store, &bid).await.token.value(), 1);
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_thousand_dropped_calls_strand_no_connection() {
@@ -48,6 +50,7 @@ async fn a_thousand_dropped_calls_strand_no_connection() {
     assert!(clients.trim().parse::<u32>().unwrap() <= 3, "{clients} clients are connected");
 }
 
+/// K04.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_connection_that_went_silent_is_replaced() {
@@ -109,6 +112,7 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
     assert!(stats.contains("cmdstat_eval:calls=3,"), "the text goes out once for each script that is missing: {stats}");
 }
 
+/// K10.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_restarted_server_is_found_again_without_a_failed_call() {
@@ -149,6 +153,7 @@ async fn a_dead_server_fails_a_call_at_once_and_not_after_the_client_s_nine_seco
     assert!(began.elapsed() < Duration::from_secs(7), "two calls, 3 s each: {:?}", began.elapsed());
 }
 
+/// K01.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_server_that_accepts_and_says_nothing_does_not_hold_a_call() {

@@ -45,6 +45,7 @@ async fn a_watch_wakes_on_grant_and_release_and_not_on_renewal_or_for_others() {
     assert_eq!(next(&mut second).await, WakeUp::Vacated, "the subscription was there already");
 }
 
+/// K17.
 #[tokio::test]
 #[ignore = "needs Redis: run integration/test.sh"]
 async fn a_release_while_the_subscription_is_cut_wakes_afterwards() {

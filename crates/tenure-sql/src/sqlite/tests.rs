@@ -166,6 +166,7 @@ async fn a_renewal_never_revives_creates_or_steals() {
     assert_eq!(bench.store.read(&bench.name).await.unwrap(), None);
 }
 
+/// K05.
 #[tokio::test]
 async fn a_refused_renewal_or_release_changes_not_a_byte() {
     let bench = Bench::new().await;

@@ -11,6 +11,7 @@ use crate::my_bench::MyBench;
 
 const TRIES: [(u64, bool); 6] = [(5, true), (5, true), (7, true), (6, false), (5, false), (7, true)];
 
+/// K19.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_later_term_shuts_the_earlier_one_out_of_postgres() {
@@ -35,6 +36,7 @@ async fn a_later_term_shuts_the_earlier_one_out_of_postgres() {
     bench.done().await;
 }
 
+/// K19.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_later_term_shuts_the_earlier_one_out_of_mysql() {

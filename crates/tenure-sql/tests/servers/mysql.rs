@@ -55,6 +55,7 @@ async fn a_term_begins_goes_on_and_ends_as_the_contract_says() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_renewal_that_changes_no_value_is_one_all_the_same() {
@@ -71,6 +72,7 @@ async fn a_renewal_that_changes_no_value_is_one_all_the_same() {
     bench.done().await;
 }
 
+/// K05.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_refused_call_changes_not_a_byte_and_a_late_copy_shortens_nothing() {
@@ -115,6 +117,7 @@ async fn names_are_isolated_and_listed() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_transaction_of_the_service_is_not_joined() {
@@ -132,6 +135,7 @@ async fn a_transaction_of_the_service_is_not_joined() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_locked_row_is_unavailable_within_the_bound_and_never_a_loss() {
@@ -152,6 +156,7 @@ async fn a_locked_row_is_unavailable_within_the_bound_and_never_a_loss() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn each_error_of_the_server_tells_what_is_known() {
@@ -199,6 +204,7 @@ async fn each_error_of_the_server_tells_what_is_known() {
     bench.done().await;
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_thousand_dropped_calls_strand_no_connection() {
@@ -225,6 +231,7 @@ async fn a_thousand_dropped_calls_strand_no_connection() {
     bench.done().await;
 }
 
+/// K01.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
@@ -245,6 +252,7 @@ async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
     bench.done().await;
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn connections_that_the_server_ended_while_idle_are_replaced_unnoticed() {
@@ -363,6 +371,7 @@ async fn a_missing_or_foreign_table_is_malformed_and_says_what_to_do() {
     bench.done().await;
 }
 
+/// K20.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn of_many_bids_at_once_exactly_one_is_granted() {

@@ -12,6 +12,7 @@ async fn pooled(bench: &PgBench, settings: &str) -> PostgresStore {
     PostgresStore::connect(&StoreUrl::parse(&text).unwrap()).await.unwrap()
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn many_clients_over_few_connections_keep_every_promise() {

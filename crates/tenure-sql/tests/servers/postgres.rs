@@ -45,6 +45,7 @@ async fn a_term_begins_goes_on_and_ends_as_the_contract_says() {
     bench.done().await;
 }
 
+/// K05.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_refused_call_changes_not_a_byte_and_a_late_copy_shortens_nothing() {
@@ -88,6 +89,7 @@ async fn names_are_isolated_and_listed() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn defaults_of_a_role_change_nothing() {
@@ -122,6 +124,7 @@ async fn defaults_of_a_role_change_nothing() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_transaction_of_the_service_is_not_joined() {
@@ -143,6 +146,7 @@ async fn a_transaction_of_the_service_is_not_joined() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_locked_row_is_unavailable_within_the_bound_and_never_a_loss() {
@@ -167,6 +171,7 @@ async fn a_locked_row_is_unavailable_within_the_bound_and_never_a_loss() {
     bench.done().await;
 }
 
+/// K14.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn each_error_of_the_server_tells_what_is_known() {
@@ -211,6 +216,7 @@ async fn each_error_of_the_server_tells_what_is_known() {
     bench.done().await;
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_thousand_dropped_calls_strand_no_connection() {
@@ -237,6 +243,7 @@ async fn a_thousand_dropped_calls_strand_no_connection() {
     bench.done().await;
 }
 
+/// K01.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
@@ -262,6 +269,7 @@ async fn a_wire_that_goes_dead_costs_one_call_and_no_connection() {
     bench.done().await;
 }
 
+/// K12.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn connections_that_the_server_ended_while_idle_are_replaced_unnoticed() {
@@ -383,6 +391,7 @@ async fn a_missing_or_foreign_table_is_malformed_and_says_what_to_do() {
     bench.done().await;
 }
 
+/// K18.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_server_that_takes_no_writes_is_unavailable() {
@@ -396,6 +405,7 @@ async fn a_server_that_takes_no_writes_is_unavailable() {
     bench.done().await;
 }
 
+/// K20.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn of_many_bids_at_once_exactly_one_is_granted() {

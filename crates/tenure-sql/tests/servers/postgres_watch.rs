@@ -33,6 +33,7 @@ async fn a_grant_and_a_release_elsewhere_wake_and_a_renewal_does_not() {
     bench.done().await;
 }
 
+/// K17.
 #[tokio::test]
 #[ignore = "needs a server: run integration/test.sh"]
 async fn a_cut_is_told_once_and_no_later_change_is_missed() {

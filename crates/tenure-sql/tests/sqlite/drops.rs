@@ -18,6 +18,7 @@ fn open_files(path: &Path) -> usize {
     targets.filter(|target| target.to_string_lossy().starts_with(path)).count()
 }
 
+/// K20.
 #[tokio::test]
 async fn a_thousand_dropped_calls_strand_no_connection() {
     let bench = Bench::new();

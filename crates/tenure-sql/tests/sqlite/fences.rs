@@ -6,6 +6,7 @@ use tenure_sql::{SqliteFence, TableName};
 
 use crate::bench::{Bench, run};
 
+/// K19.
 #[tokio::test]
 async fn a_later_term_shuts_the_earlier_one_out() {
     let bench = Bench::new();

@@ -8,6 +8,7 @@ use tenure_sql::{SqlConfig, SqliteStore};
 
 use crate::bench::{Bench, bid, granted, name, run};
 
+/// K01.
 #[tokio::test]
 async fn a_lock_that_lasts_is_unavailable_and_changes_nothing() {
     let bench = Bench::new();
@@ -33,6 +34,7 @@ async fn a_lock_that_lasts_is_unavailable_and_changes_nothing() {
     assert_eq!(store.release(&grant).await.unwrap(), Released::Freed);
 }
 
+/// K14.
 #[tokio::test]
 async fn a_short_lock_is_waited_for() {
     let bench = Bench::new();

@@ -93,6 +93,7 @@ fn processes_that_create_the_file_at_once_all_succeed() {
     }
 }
 
+/// K08.
 #[tokio::test]
 async fn the_lease_of_a_killed_process_is_free_after_its_ttl_and_not_before() {
     let bench = Bench::new();

@@ -30,6 +30,7 @@ async fn a_grant_a_release_and_a_removal_elsewhere_wake() {
     woken(&mut watch).await;
 }
 
+/// K20.
 #[tokio::test]
 async fn a_thousand_watches_of_one_store_are_served_by_one_connection() {
     let bench = Bench::new();
@@ -48,6 +49,7 @@ async fn a_thousand_watches_of_one_store_are_served_by_one_connection() {
     assert!(open <= 5, "{open} connections are open");
 }
 
+/// K17.
 #[tokio::test]
 async fn a_watch_survives_the_replacement_of_the_database() {
     let bench = Bench::new();

@@ -9,6 +9,7 @@ fn words_so_far(play: &Play) -> Vec<&'static str> {
     words(&play.log.iter().map(|(_, action)| action.clone()).collect::<Vec<_>>())
 }
 
+/// K04.
 #[test]
 fn rule_1_work_starts_only_after_a_confirmed_grant_whose_deadline_lies_ahead() {
     let mut play = Play::bidding();
@@ -26,6 +27,7 @@ fn rule_1_work_starts_only_after_a_confirmed_grant_whose_deadline_lies_ahead() {
     assert_eq!(play.state(), "following", "and the campaign goes on");
 }
 
+/// K02.
 #[test]
 fn rule_1_the_deadline_counts_from_the_sending_of_the_bid_that_was_answered() {
     let mut play = Play::bidding();
@@ -38,6 +40,7 @@ fn rule_1_the_deadline_counts_from_the_sending_of_the_bid_that_was_answered() {
     assert_eq!(play.deadline(), second.sent + V);
 }
 
+/// K01.
 #[test]
 fn rule_2_the_stop_signal_comes_at_c_and_the_cut_at_the_deadline() {
     let play = {
@@ -54,6 +57,7 @@ fn rule_2_the_stop_signal_comes_at_c_and_the_cut_at_the_deadline() {
     assert_eq!(at("cut"), bid_sent + V);
 }
 
+/// K02.
 #[test]
 fn rule_2_a_renewal_moves_the_deadline_from_its_own_sending_and_never_back() {
     let mut play = Play::renewing();
@@ -76,6 +80,7 @@ fn rule_2_an_unknown_answer_never_moves_the_deadline() {
     assert_eq!(play.deadline(), deadline);
 }
 
+/// K02.
 #[test]
 fn rule_2_an_extension_that_arrives_after_the_deadline_is_too_late() {
     let mut play = Play::renewing();
@@ -85,6 +90,7 @@ fn rule_2_an_extension_that_arrives_after_the_deadline_is_too_late() {
     assert_eq!(play.machine.deadline(), None);
 }
 
+/// K07.
 #[test]
 fn rule_3_renewing_goes_on_during_a_planned_stop_and_the_release_waits_for_the_work() {
     let mut play = Play::draining();
@@ -149,6 +155,7 @@ fn rule_5_lost_is_final_whatever_comes_later() {
     assert_eq!(play.release(), Release::NotNeeded, "what is not ours is not released");
 }
 
+/// K03.
 #[test]
 fn rule_5_a_late_answer_that_says_lost_counts_at_once() {
     let mut play = Play::renewing();
@@ -169,6 +176,7 @@ fn rule_5_an_answer_of_an_earlier_term_of_the_campaign_is_not_heard() {
     assert_eq!(play.state(), "leading");
 }
 
+/// K10.
 #[test]
 fn rule_6_transient_trouble_never_ends_a_campaign_and_bids_keep_their_distance() {
     let mut play = Play::new();
@@ -218,6 +226,7 @@ fn rule_6_a_refusal_after_an_unknown_bid_gives_back_what_that_bid_may_hold() {
     assert_eq!(play.cause(), &Cause::Failed(Denied));
 }
 
+/// K06.
 #[test]
 fn rule_7_stopping_ends_in_time_in_every_state_when_no_call_is_ever_answered() {
     let states: [fn() -> Play; 6] =
@@ -248,6 +257,7 @@ fn rule_7_a_release_that_was_not_confirmed_is_said_so() {
     assert!(tries >= 2, "a hung release leaves room for another");
 }
 
+/// K16.
 #[test]
 fn rule_8_each_term_starts_and_ends_its_work_once() {
     let mut play = Play::draining();
@@ -297,6 +307,7 @@ fn a_follower_wakes_when_the_holders_lease_runs_out() {
     assert_eq!(play.machine.wake_at(), Some(play.now + 5 * S * 3 / 4), "and polls slowly besides");
 }
 
+/// K20.
 #[test]
 fn a_follower_that_loses_races_spreads_its_bids_and_one_that_sees_a_new_holder_drops_its_bid() {
     let mut play = Play::following();
@@ -322,6 +333,7 @@ fn a_follower_that_loses_races_spreads_its_bids_and_one_that_sees_a_new_holder_d
     assert!(play.machine.wake_at().unwrap() > planned + S, "somebody else was quicker");
 }
 
+/// K20.
 #[test]
 fn hints_bring_a_renewal_forward_and_never_make_a_hot_loop() {
     let mut play = Play::leading();
@@ -356,6 +368,7 @@ fn a_grant_too_short_for_the_timing_is_given_back_and_named() {
     assert_eq!(play.cause(), &Cause::ShortGrant(10 * S));
 }
 
+/// K18.
 #[test]
 fn a_longer_grant_gives_no_longer_authority() {
     let mut play = Play::bidding();
