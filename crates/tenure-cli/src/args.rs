@@ -72,6 +72,8 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Run a program only while this candidate leads
     Run(Box<RunArgs>),
+    /// Be a candidate without a program, for what runs beside it and asks over HTTP whether it leads
+    Serve(ServeArgs),
     /// Show who leads: exit 0 somebody, 1 nobody, 3 cannot tell
     Status(StatusArgs),
     /// Show changes of leadership, one a line
@@ -171,6 +173,31 @@ pub(crate) enum OnLost {
 pub(crate) enum OnExit {
     Resign,
     Hold,
+}
+
+/// Exit status: 0 asked to stop; 125 tenure failed, as when an address is taken.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "GET / {\"name\":..}, or a page for browsers; /leader 200 or 503 by the deadline at that moment; \
+                  /v1/status and /v1/events JSON; /livez, /readyz; POST /v1/resign over a unix socket only. No password \
+                  is asked for: listen on loopback or on a socket."
+)]
+pub(crate) struct ServeArgs {
+    /// Where to serve HTTP; may be repeated
+    #[arg(long, value_name = "ADDR|unix:PATH", required = true)]
+    pub(crate) listen: Vec<crate::serve::Listen>,
+
+    /// How long the store keeps the lease when nobody renews it
+    #[arg(long, value_name = "D", value_parser = values::duration, default_value = "15s")]
+    pub(crate) ttl: Duration,
+
+    /// What people know this candidate as [default: the host's name]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) id: Option<String>,
+
+    /// What others see of this leader, such as an address; no secrets
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) payload: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -21,6 +21,7 @@ mod output;
 mod run;
 mod schema;
 mod secrets;
+mod serve;
 mod shell;
 mod status;
 mod store;
@@ -39,6 +40,7 @@ fn main() {
             logging::start(&args.global);
             match args.command {
                 Command::Run(run) => run::run(&args.global, *run),
+                Command::Serve(serve) => serve::serve(&args.global, serve),
                 Command::Status(status) => status::status(&args.global, &status),
                 Command::Watch(watch) => watch::watch(&args.global, watch),
                 Command::Check(check) => check::check(&args.global, check),
