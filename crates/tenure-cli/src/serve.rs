@@ -6,9 +6,10 @@
 mod http;
 mod listen;
 mod page;
+mod sight;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
@@ -16,8 +17,10 @@ use serde::Serialize;
 use tenure::clock::{Clock, SystemClock};
 use tenure::{CancellationToken, Election, Leadership, StoreError, Term, Timing};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
 
 pub(crate) use listen::Listen;
+use sight::Sight;
 
 use crate::args::{Global, ServeArgs};
 use crate::{exit, logging, output, store};
@@ -34,13 +37,23 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// What HTTP tells about this candidate.
 pub(crate) struct Shared {
     name: String,
-    store: String,
-    term: Mutex<Option<Term>>,
-    /// When the loop ticked last, in milliseconds of the boot-time clock; 0 before it ran.
+    /// What the store is, and what its answers showed; `None` before it was opened.
+    store: OnceLock<Arc<Sight>>,
+    leading: Mutex<Option<Leading>>,
+    /// When the loop ticked last, in milliseconds of the boot-time clock.
     ticked: AtomicU64,
     /// Counts changes of leadership.
-    changes: tokio::sync::watch::Sender<u64>,
-    resign: tokio::sync::Notify,
+    changes: watch::Sender<u64>,
+    /// Between the last "leads" and giving the lease away.
+    grace: Duration,
+}
+
+/// A term of this candidate's.
+#[derive(Clone)]
+struct Leading {
+    term: Term,
+    /// Ends this very term: a request that comes late must not end the next one.
+    resign: Arc<Notify>,
 }
 
 /// The JSON of `/v1/status`.
@@ -48,9 +61,11 @@ pub(crate) struct Shared {
 struct Status<'a> {
     v: u8,
     name: &'a str,
-    store: &'a str,
+    store: Option<String>,
     /// Whether this candidate leads now.
     leads: bool,
+    /// Who leads, as far as the store's answers showed; `null` where nobody is known to.
+    leader: Option<String>,
     /// Its term's number; `null` while it does not lead.
     token: Option<u64>,
     /// Time until its authority ends if nothing is renewed; `null` while it does not lead.
@@ -59,18 +74,39 @@ struct Status<'a> {
 }
 
 impl Shared {
-    fn term(&self) -> Option<Term> {
-        self.term.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn leading(&self) -> Option<Leading> {
+        self.leading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_term(&self, term: Option<Term>) {
-        *self.term.lock().unwrap_or_else(PoisonError::into_inner) = term;
+    fn set_leading(&self, leading: Option<Leading>) {
+        *self.leading.lock().unwrap_or_else(PoisonError::into_inner) = leading;
         self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Whether this candidate leads at this moment.
     fn leads(&self) -> bool {
-        self.term().is_some_and(|term| term.check().is_ok())
+        self.leading().is_some_and(|leading| leading.term.check().is_ok())
+    }
+
+    /// Who leads, as far as is known.
+    fn leader(&self) -> Option<String> {
+        self.store.get()?.holder()
+    }
+
+    /// Asks this term to end; `false` when there is none.
+    fn resign(&self) -> bool {
+        match self.leading().filter(|leading| leading.term.check().is_ok()) {
+            Some(leading) => {
+                leading.resign.notify_one();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Time until something changes by itself.
+    fn remaining(&self) -> Option<Duration> {
+        self.leading().map(|leading| leading.term.remaining()).filter(|left| !left.is_zero())
     }
 
     fn is_stuck(&self) -> bool {
@@ -78,8 +114,8 @@ impl Shared {
         SystemClock.now().since_origin().saturating_sub(ticked) > STUCK_AFTER
     }
 
-    fn has_ticked(&self) -> bool {
-        self.ticked.load(Ordering::Relaxed) > 0
+    fn is_ready(&self) -> bool {
+        self.store.get().is_some() && !self.is_stuck()
     }
 
     fn tick(&self) {
@@ -88,12 +124,13 @@ impl Shared {
     }
 
     fn status(&self) -> String {
-        let leading = self.term().and_then(|term| term.check().ok().map(|token| (token, term.remaining())));
+        let leading = self.leading().and_then(|Leading { term, .. }| Some((term.check().ok()?, term.remaining())));
         let status = Status {
             v: 1,
             name: &self.name,
-            store: &self.store,
+            store: self.store.get().map(|store| store.kind()),
             leads: leading.is_some(),
+            leader: self.leader(),
             token: leading.map(|(token, _)| token.value()),
             remaining_ms: leading.map(|(_, left)| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             observed_at: output::rfc3339(SystemTime::now()),
@@ -120,24 +157,29 @@ fn perform(global: &Global, args: ServeArgs) -> anyhow::Result<()> {
     let listeners = args.listen.iter().map(Listen::bind).collect::<anyhow::Result<Vec<_>>>()?;
     let shared = Arc::new(Shared {
         name: name.to_string(),
-        store: url.scheme().to_owned(),
-        term: Mutex::new(None),
+        store: OnceLock::new(),
+        leading: Mutex::new(None),
         ticked: AtomicU64::new(0),
-        changes: tokio::sync::watch::Sender::new(0),
-        resign: tokio::sync::Notify::new(),
+        changes: watch::Sender::new(0),
+        // Within the stop budget, after which a term is cut off.
+        grace: timing.stop_budget() * 9 / 10,
     });
+    shared.tick();
     for listener in listeners {
         http::start(listener, shared.clone())?;
     }
+    let _sockets = Sockets(&args.listen);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut hang_up = signal(SignalKind::hangup())?;
         let asked = shutdown.clone();
         tokio::spawn(async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hang_up.recv() => {}
             }
             asked.cancel();
         });
@@ -149,6 +191,8 @@ fn perform(global: &Global, args: ServeArgs) -> anyhow::Result<()> {
             }
         });
         let Some(store) = open(&url, &shutdown).await? else { return Ok(()) };
+        let store = Arc::new(Sight::of(store));
+        let _ = shared.store.set(store.clone());
         let mut builder = Election::builder(name, store).timing(timing);
         if let Some(label) = args.id {
             builder = builder.candidate(label);
@@ -158,11 +202,15 @@ fn perform(global: &Global, args: ServeArgs) -> anyhow::Result<()> {
         }
         let election = builder.build()?;
         loop {
-            // A term that was resigned over HTTP ends its campaign's work, and the next campaign begins.
             let ended = election.run_as_leader(shutdown.clone(), |lead| hold(&shared, lead, &shutdown)).await?;
             tracing::info!(?ended, "the term is over");
             if shutdown.is_cancelled() {
                 return Ok(());
+            }
+            // Resigned: the others look as often as this at least.
+            tokio::select! {
+                () = tokio::time::sleep(timing.poll_every() * 5 / 4) => {}
+                () = shutdown.cancelled() => return Ok(()),
             }
         }
     })
@@ -172,12 +220,30 @@ fn perform(global: &Global, args: ServeArgs) -> anyhow::Result<()> {
 /// told the truth of the moment until the deadline, and plans by `remaining_ms`.
 async fn hold(shared: &Shared, lead: Leadership, shutdown: &CancellationToken) {
     tracing::info!(token = %lead.token(), "leading");
-    shared.set_term(Some(lead.term()));
+    let resign = Arc::new(Notify::new());
+    shared.set_leading(Some(Leading { term: lead.term(), resign: resign.clone() }));
     let _over = Over(shared);
     tokio::select! {
-        _ = lead.lost() => {}
+        _ = lead.lost() => return,
         () = shutdown.cancelled() => {}
-        () = shared.resign.notified() => {}
+        () = resign.notified() => {}
+    }
+    // Whoever asks is told no from here on, and has time to stop before the next one may start.
+    shared.set_leading(None);
+    tokio::select! {
+        _ = lead.lost() => {}
+        () = tokio::time::sleep(shared.grace) => {}
+    }
+}
+
+/// Sockets go with the process.
+struct Sockets<'a>(&'a [Listen]);
+
+impl Drop for Sockets<'_> {
+    fn drop(&mut self) {
+        for listen in self.0 {
+            listen.remove();
+        }
     }
 }
 
@@ -186,7 +252,7 @@ struct Over<'a>(&'a Shared);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.set_term(None);
+        self.0.set_leading(None);
     }
 }
 

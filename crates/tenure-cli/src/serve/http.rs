@@ -24,6 +24,9 @@ const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// An event is sent at least so often, so that a client that is gone is noticed.
 const EVENT_EVERY: Duration = Duration::from_secs(10);
 
+/// After the deadline, not at it.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 const JSON: &str = "application/json";
 
 /// Serves `listener` until the process ends.
@@ -82,27 +85,27 @@ fn converse(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, is_loc
 }
 
 fn answer<B>(request: &Request<B>, is_local: bool, shared: &Arc<Shared>) -> Response<Content> {
-    let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    // Load balancers like to probe with OPTIONS.
+    let is_get = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     match (request.uri().path(), is_get) {
         ("/", true) if wants_page(request) => page(),
-        ("/", true) => say(StatusCode::OK, JSON, format!("{{\"name\":{}}}\n", quoted(&shared.name))),
+        // As the leader elector sidecar of old had it: the name of the leader.
+        ("/", true) => {
+            let leader = quoted(&shared.leader().unwrap_or_default());
+            say(StatusCode::OK, JSON, format!("{{\"name\":{leader}}}\n"))
+        }
         ("/leader", true) if shared.leads() => plain(StatusCode::OK, "leads"),
         ("/leader", true) => plain(StatusCode::SERVICE_UNAVAILABLE, "does not lead"),
         ("/v1/status", true) => say(StatusCode::OK, JSON, shared.status() + "\n"),
         ("/v1/events", true) => events(shared.clone()),
-        ("/livez", true) if shared.has_ticked() && shared.is_stuck() => {
-            plain(StatusCode::SERVICE_UNAVAILABLE, "the loop is stuck")
-        }
+        ("/livez", true) if shared.is_stuck() => plain(StatusCode::SERVICE_UNAVAILABLE, "the loop is stuck"),
         ("/livez", true) => plain(StatusCode::OK, "alive"),
-        ("/readyz", true) if shared.has_ticked() && !shared.is_stuck() => plain(StatusCode::OK, "ready"),
+        ("/readyz", true) if shared.is_ready() => plain(StatusCode::OK, "ready"),
         ("/readyz", true) => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready"),
         ("/v1/resign", _) if *request.method() != Method::POST => plain(StatusCode::METHOD_NOT_ALLOWED, "use POST"),
         ("/v1/resign", _) if !is_local => plain(StatusCode::FORBIDDEN, "only over a unix socket: --listen unix:PATH"),
-        ("/v1/resign", _) if !shared.leads() => plain(StatusCode::CONFLICT, "does not lead"),
-        ("/v1/resign", _) => {
-            shared.resign.notify_one();
-            plain(StatusCode::ACCEPTED, "resigning")
-        }
+        ("/v1/resign", _) if shared.resign() => plain(StatusCode::ACCEPTED, "resigning"),
+        ("/v1/resign", _) => plain(StatusCode::CONFLICT, "does not lead"),
         (_, true) => plain(StatusCode::NOT_FOUND, "there are /, /leader, /v1/status, /v1/events, /livez and /readyz"),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
     }
@@ -116,7 +119,8 @@ fn wants_page<B>(request: &Request<B>) -> bool {
 fn page() -> Response<Content> {
     let mut response = say(StatusCode::OK, "text/html; charset=utf-8", page::HTML.to_owned());
     let policy = HeaderValue::from_static(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
     );
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     response
@@ -127,8 +131,9 @@ fn events(shared: Arc<Shared>) -> Response<Content> {
     let changes = shared.changes.subscribe();
     let stream = stream::unfold((shared, changes, true), |(shared, mut changes, first)| async move {
         if !first {
-            // An end of time is as good as a change: the client sees that this one lives.
-            let _ = tokio::time::timeout(EVENT_EVERY, changes.changed()).await;
+            // The deadline is a change that nobody tells of; and now and then the client sees that this one lives.
+            let by_itself = shared.remaining().map_or(EVENT_EVERY, |left| EVENT_EVERY.min(left + A_MOMENT));
+            let _ = tokio::time::timeout(by_itself, changes.changed()).await;
         }
         changes.mark_unchanged();
         let event = Bytes::from(format!("data: {}\n\n", shared.status()));

@@ -1,8 +1,8 @@
 //! Where HTTP is served.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -53,9 +53,18 @@ impl Listen {
                 remove_dead(path)?;
                 let listener =
                     UnixListener::bind(path).with_context(|| format!("cannot listen on unix:{}", path.display()))?;
+                // Whoever may connect may resign.
+                fs::set_permissions(path, Permissions::from_mode(0o600))?;
                 listener.set_nonblocking(true)?;
                 Ok(Listener::Unix(listener))
             }
+        }
+    }
+
+    /// Takes a socket away that nobody serves any more.
+    pub(crate) fn remove(&self) {
+        if let Self::Unix(path) = self {
+            let _ = fs::remove_file(path);
         }
     }
 }
