@@ -30,7 +30,7 @@ use crate::{term, watch};
 /// Made by [`connect`](Self::connect) from a URL, or from a client that the service has already.
 #[derive(Clone)]
 pub struct KubernetesStore {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]

@@ -30,8 +30,7 @@ const LASTS: u32 = 60;
 
 /// Wakes for every change of `name` that comes after the first [`WakeUp::Resync`].
 pub(crate) fn of(inner: Arc<Inner>, name: LeaseName) -> BoxStream<'static, WakeUp> {
-    let follow =
-        Follow { inner, name, events: None, version: None, known: None, gap: true, pause: FIRST_PAUSE, warned: false };
+    let follow = Follow::new(inner, name);
     stream::unfold(follow, |mut follow| async move { Some((follow.next().await, follow)) }).boxed()
 }
 
@@ -50,6 +49,10 @@ struct Follow {
 }
 
 impl Follow {
+    fn new(inner: Arc<Inner>, name: LeaseName) -> Self {
+        Self { inner, name, events: None, version: None, known: None, gap: true, pause: FIRST_PAUSE, warned: false }
+    }
+
     async fn next(&mut self) -> WakeUp {
         loop {
             let Some(events) = &mut self.events else {
@@ -143,5 +146,30 @@ impl Follow {
             tracing::warn!(target: "tenure", ?failure, %lease, "the watch is refused; candidates poll until it is not");
             self.warned = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use kube::core::Status;
+
+    use super::*;
+    use crate::KubernetesStore;
+
+    #[tokio::test]
+    async fn a_version_that_the_server_forgot_in_mid_stream_is_a_gap_that_will_be_told() {
+        let silent = |_: Request<Body>| pending::<Result<Response<Body>, Infallible>>();
+        let store = KubernetesStore::new(Client::new(tower::service_fn(silent), "default"), "default");
+        let mut follow = Follow::new(store.inner, LeaseName::new("nightly").unwrap());
+        (follow.gap, follow.version, follow.events) = (false, Some("7".to_owned()), Some(stream::pending().boxed()));
+        let gone = Status::failure("too old resource version: 7 (9)", "Expired").with_code(410);
+        assert_eq!(follow.hear(WatchEvent::Error(gone.boxed())), None);
+        assert!(follow.gap && follow.version.is_none() && follow.events.is_none(), "it opens anew, and resyncs");
     }
 }
