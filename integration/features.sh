@@ -8,8 +8,8 @@ features() { # CARGO.TOML
   sed -n '/^\[features\]/,/^\[[^f]/s/^\([a-z][a-z0-9-]*\) *= *\[.*/\1/p' "$1" | grep -vx default || true
 }
 
-# What the program that uses tenure-kubernetes chooses by a feature.
-export K8S_OPENAPI_ENABLED_VERSION=${K8S_OPENAPI_ENABLED_VERSION:-1.35}
+# What the program that uses tenure-kubernetes chooses by a feature; the same as its feature `latest`, since two would conflict.
+export K8S_OPENAPI_ENABLED_VERSION=${K8S_OPENAPI_ENABLED_VERSION:-1.37}
 checked=0
 for manifest in crates/*/Cargo.toml; do
   crate=$(basename "$(dirname "$manifest")")
