@@ -15,17 +15,20 @@ mod tree;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpid, getppid};
+use rustix::process::{Pid, Signal, getpid, getppid};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
 pub(crate) use orders::{Lines, Order, Report, Start};
 use orders::{Orders, Reports};
+use tenure::clock::{Clock, SystemClock};
 use tree::Tree;
 
 use crate::exit;
@@ -78,6 +81,7 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(getpid()))?;
     let parent = getppid();
     let ended = tree::word_of_children()?;
+    outlive_stop_signals()?;
     let Some(start) = orders.start()? else { return Ok(()) };
     let program: Vec<OsString> = arguments.skip_while(|argument| argument == PROGRAM).collect();
     let mut tree = match Tree::start(&program, group) {
@@ -90,6 +94,7 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
 
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
     set(&timer, start.deadline)?;
+    let mut deadline = start.deadline;
     let mut told = false;
     let mut orphaned = false;
     while tree.is_alive() {
@@ -114,23 +119,28 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
             let _ = reports.send(&Report::Ended(end));
             // A guard that lives on says nothing to its parent by itself.
             if let Some(parent) = parent {
-                let _ = rustix::process::kill_process(parent, rustix::process::Signal::CHILD);
+                let _ = rustix::process::kill_process(parent, Signal::CHILD);
             }
         }
-        if over[2] {
+        // All that came: a guard that was frozen has a newer deadline waiting behind older ones.
+        while over[2] && !orphaned {
             match orders.next()? {
-                Some(order) => {
-                    if let Some(Order::Deadline(at)) = order {
-                        set(&timer, at)?;
-                    }
+                Some(Some(Order::Deadline(at))) => {
+                    deadline = at;
+                    set(&timer, at)?;
                 }
+                Some(None) => {}
                 None => orphaned = true,
             }
+            if !orders.has_more()? {
+                break;
+            }
         }
-        if over[1] {
+        let overdue = over[1] && SystemClock.now().since_origin() >= deadline;
+        if overdue {
             let _ = reports.send(&Report::Overdue);
         }
-        if orphaned || over[1] {
+        if orphaned || overdue {
             tree.kill_all();
         }
     }
@@ -139,6 +149,16 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     }
     if orphaned && start.free {
         free(&start);
+    }
+    Ok(())
+}
+
+/// A stop that is sent to a whole unit or container reaches the guard too, and is not for it: the program has its grace.
+/// Handlers, for the program must not inherit that they are ignored.
+fn outlive_stop_signals() -> io::Result<()> {
+    let heard = Arc::new(AtomicBool::new(false));
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2] {
+        signal_hook::flag::register(signal.as_raw(), heard.clone())?;
     }
     Ok(())
 }

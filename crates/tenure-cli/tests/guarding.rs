@@ -111,6 +111,38 @@ fn a_guard_that_is_frozen_hinders_nobody() {
 }
 
 #[test]
+fn a_guard_that_was_frozen_and_wakes_up_obeys_the_newest_deadline() {
+    let bench = Bench::new();
+    let mut leader = Leader::start(&bench, &["--ttl", "1s"]);
+    kill(leader.guard, Signal::STOP);
+    // Several renewals later than the deadline that it knows.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(is_alive(leader.program()), "tenure leads all the time");
+    kill(leader.guard, Signal::CONT);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_alive(leader.program()), "and goes on");
+    leader.tenure.signal(Signal::TERM);
+    assert_eq!(leader.tenure.code(), 137);
+}
+
+#[test]
+fn a_stop_that_is_sent_to_all_processes_at_once_leaves_the_program_its_grace() {
+    let bench = Bench::new();
+    let script = "trap 'sleep 0.3; echo clean > done; exit 4' TERM; echo up > up; while :; do sleep 0.01; done";
+    let mut run = Running::start(bench.run(&["--ttl", "10s"], script));
+    bench.until_written("up", "up");
+    let tenure = run.pid().as_raw_nonzero().get();
+    let guard = children(tenure)[0];
+    let program = children(guard)[0];
+    // As systemd does with a unit's control group.
+    for pid in [guard, tenure, program] {
+        kill(pid, Signal::TERM);
+    }
+    assert_eq!(run.code(), 4);
+    assert_eq!(bench.read("done"), "clean\n");
+}
+
+#[test]
 fn the_program_dies_at_once_when_both_are_killed_in_either_order() {
     for guard_first in [true, false] {
         let bench = Bench::new();

@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 use serde_json::{Value, json};
 use tenure::{CandidateId, FencingToken, Grant, LeaseName, Receipt, StoreUrl};
 
@@ -183,6 +186,18 @@ impl Orders {
             last = Order::parse(&line).or(last);
         }
         Ok(Some(last))
+    }
+}
+
+impl Orders {
+    /// Whether there is more to read by now, or tenure is gone.
+    pub(super) fn has_more(&self) -> io::Result<bool> {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&at_once)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -74,6 +74,7 @@ impl Guarded {
 
     fn begin(&mut self, start: &Start) -> io::Result<Pid> {
         self.orders.write_all(start.line().as_bytes())?;
+        fcntl_setfl(&self.orders, OFlags::NONBLOCK)?;
         let until = Instant::now() + LONGEST_START;
         loop {
             match self.report() {
@@ -105,10 +106,10 @@ impl Guarded {
 
     /// Tells the guard that the term lasts until `deadline`.
     pub(super) fn prolong(&mut self, deadline: Duration) {
-        if deadline > self.deadline {
+        // A guard that is gone is noticed elsewhere. One that is frozen fills the pipe, which must not stop this process: a
+        // line this short is written whole or not at all, and the next one says more.
+        if deadline > self.deadline && self.orders.write_all(Order::Deadline(deadline).line().as_bytes()).is_ok() {
             self.deadline = deadline;
-            // A guard that is gone is noticed elsewhere.
-            let _ = self.orders.write_all(Order::Deadline(deadline).line().as_bytes());
         }
     }
 
