@@ -83,7 +83,8 @@ fn tabulate(file: &Path, args: &Args) -> ExitCode {
         println!("{wrong}");
     }
     println!("planted bugs: {}, missed: {missed}, wrong in the table: {}", rows.len(), wrong.len());
-    if missed == 0 && wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // A table whose seeds all show their bugs is right, however unlucky the fresh ones were.
+    if (missed == 0 || args.check) && wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A seed that nobody has played before.
