@@ -48,13 +48,7 @@ for store in "${only[@]}"; do
   *) refuse "no store is called $store; see --help" ;;
   esac
 done
-case $servers in
-auto)
-  if command -v docker-compose docker >/dev/null && docker info >/dev/null 2>&1; then servers=docker; else servers=local; fi
-  ;;
-docker | local) ;;
-*) refuse "--servers takes auto, docker or local, not $servers" ;;
-esac
+servers=$(integration/servers/mode.sh "$servers") || exit 2
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/tenure-chaos.XXXXXX")
 child=

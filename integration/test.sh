@@ -37,13 +37,7 @@ while (($#)); do
   esac
 done
 
-case $servers in
-auto)
-  if command -v docker-compose docker >/dev/null && docker info >/dev/null 2>&1; then servers=docker; else servers=local; fi
-  ;;
-docker | local | none) ;;
-*) refuse "--servers takes auto, docker, local or none, not $servers" ;;
-esac
+if [[ $servers != none ]]; then servers=$(integration/servers/mode.sh "$servers") || exit 2; fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/tenure-test.XXXXXX")
 log=$work/log

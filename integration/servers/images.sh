@@ -35,13 +35,13 @@ ensure_base() {
   say "making $base with debootstrap"
   local work
   work=$(mktemp -d)
-  debootstrap --variant=minbase bookworm "$work/root" >"$work/log" 2>&1 || {
+  debootstrap --variant=minbase bookworm "$work/system" >"$work/log" 2>&1 || {
     tail -n 20 "$work/log" >&2
     rm -rf "$work"
     return 1
   }
-  rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/var/lib/apt/lists/*
-  tar -C "$work/root" -c . | docker import --change 'CMD ["bash"]' - "$base" >/dev/null
+  rm -rf "$work"/system/var/cache/apt/archives/*.deb "$work"/system/var/lib/apt/lists/*
+  tar -C "$work/system" -c . | docker import --change 'CMD ["bash"]' - "$base" >/dev/null
   rm -rf "$work"
 }
 

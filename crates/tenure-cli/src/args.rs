@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Hold a store to the conformance suite: exit 0 it passes, 1 it does not, 3 cannot tell
     Conformance(ConformanceArgs),
-    /// Print the statements that create what a SQL store needs
+    /// Print what creates what a store needs: statements for SQL, a Role for Kubernetes
     Schema,
     /// Print completions for a shell
     Completions(CompletionsArgs),

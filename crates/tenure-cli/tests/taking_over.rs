@@ -74,7 +74,7 @@ fn after_a_loss_a_candidate_that_rejoins_starts_the_program_anew_under_a_higher_
     let mut leader = Running::start(bench.run(&["--on-lost", "rejoin", "--ttl", "1s"], script));
     bench.until_written("tokens", "1");
     // Frozen past its lease, with its program.
-    leader.signal(Signal::STOP);
+    bench.freeze_between_writes(&leader);
     until("another one led meanwhile", || bench.run(&["--try"], "true").status().unwrap().code() == Some(0));
     leader.signal(Signal::CONT);
     assert_eq!(leader.code(), 9);

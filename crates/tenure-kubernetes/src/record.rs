@@ -25,6 +25,8 @@ const PAYLOAD: &str = "tenure.rs/payload";
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     lease: Lease,
+    /// The lease's own, or an empty one.
+    pub(crate) spec: LeaseSpec,
     pub(crate) holder: Option<CandidateId>,
     pub(crate) token: FencingToken,
     pub(crate) ttl: Duration,
@@ -66,24 +68,11 @@ impl Found {
                 return Err(format!("the object {object} has a holder and no leaseDurationSeconds: it never runs out"));
             }
         };
-        Ok(Self { holder, token: FencingToken(transitions.max(noted)), ttl, lease })
+        Ok(Self { holder, token: FencingToken(transitions.max(noted)), ttl, spec, lease })
     }
 
     pub(crate) fn uid(&self) -> &str {
         self.lease.metadata.uid.as_deref().unwrap_or_default()
-    }
-
-    pub(crate) fn spec(&self) -> &LeaseSpec {
-        static NONE: LeaseSpec = LeaseSpec {
-            acquire_time: None,
-            holder_identity: None,
-            lease_duration_seconds: None,
-            lease_transitions: None,
-            preferred_holder: None,
-            renew_time: None,
-            strategy: None,
-        };
-        self.lease.spec.as_ref().unwrap_or(&NONE)
     }
 
     /// Whether this is the term of `grant`, in the very object that it was granted in.
@@ -102,7 +91,7 @@ impl Found {
         let holder = self.holder.clone()?;
         let annotations = self.lease.metadata.annotations.as_ref();
         let payload = annotations.and_then(|all| all.get(PAYLOAD)).and_then(|text| Payload::new(text.as_str()).ok());
-        let acquired_at = self.spec().acquire_time.as_ref().map(|MicroTime(at)| SystemTime::from(*at));
+        let acquired_at = self.spec.acquire_time.as_ref().map(|MicroTime(at)| SystemTime::from(*at));
         Some(
             LeaseRecord::new(name.clone(), holder, self.token, self.ttl)
                 .with_remaining(remaining)
@@ -123,7 +112,7 @@ impl Found {
         let mut lease = self.lease.clone();
         let hashed = object_name::of(&bid.name).1;
         note(&mut lease.metadata, hashed.then_some(&bid.name), Some(token), &bid.payload);
-        lease.spec = Some(term(bid, token, Timestamp::now())?);
+        lease.spec = Some(term(bid, token)?);
         Some(self.versioned(lease))
     }
 
@@ -166,11 +155,11 @@ pub(crate) fn created(bid: &Bid, above: FencingToken) -> Option<Lease> {
     let token = above.value().checked_add(1)?;
     let mut metadata = ObjectMeta { name: Some(object.into_owned()), ..ObjectMeta::default() };
     note(&mut metadata, hashed.then_some(&bid.name), Some(token), &bid.payload);
-    Some(Lease { metadata, spec: Some(term(bid, token, Timestamp::now())?) })
+    Some(Lease { metadata, spec: Some(term(bid, token)?) })
 }
 
-fn term(bid: &Bid, token: u64, at: Timestamp) -> Option<LeaseSpec> {
-    let at = MicroTime(in_micros(at));
+fn term(bid: &Bid, token: u64) -> Option<LeaseSpec> {
+    let at = MicroTime(now());
     Some(LeaseSpec {
         holder_identity: Some(bid.candidate.as_str().to_owned()),
         lease_duration_seconds: Some(whole_seconds(bid.ttl)),
@@ -201,14 +190,10 @@ fn whole_seconds(ttl: Duration) -> i32 {
     i32::try_from(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)).unwrap_or(i32::MAX)
 }
 
-/// The wall clock: others see it, and nothing is decided by it.
+/// The wall clock, in microseconds as the server keeps it: others see it, and nothing is decided by it.
 fn now() -> Timestamp {
-    in_micros(Timestamp::now())
-}
-
-/// As the server keeps it.
-fn in_micros(at: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+    let now = Timestamp::now();
+    Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
 }
 
 /// The name of the lease that an object found by listing keeps.

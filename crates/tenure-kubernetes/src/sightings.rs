@@ -46,9 +46,9 @@ impl Sightings {
             highest: FencingToken(0),
         });
         sighting.highest = sighting.highest.max(found.token);
-        if sighting.uid != found.uid() || sighting.spec != *found.spec() {
+        if sighting.uid != found.uid() || sighting.spec != found.spec {
             found.uid().clone_into(&mut sighting.uid);
-            found.spec().clone_into(&mut sighting.spec);
+            found.spec.clone_into(&mut sighting.spec);
             sighting.since = now;
         }
         match found.holder {

@@ -67,8 +67,12 @@ impl Follow {
                         return wake;
                     }
                 }
-                // The server ends every watch some time; the next goes on from the version that was seen last.
-                Ok(None) | Err(_) => self.events = None,
+                // The server ends every watch some time; the next goes on from the version that was seen last. Not at once:
+                // something in between may end each of them as soon as it stands.
+                Ok(None) | Err(_) => {
+                    self.events = None;
+                    sleep(FIRST_PAUSE.mul_f64(0.5 + fastrand::f64())).await;
+                }
                 Ok(Some(Err(error))) => self.broken(Failure::of_request(error, Effect::Read)).await,
             }
         }

@@ -293,7 +293,7 @@ async fn go_and_rust_candidates_share_one_election() {
             times[times.len() - 1]
         );
     }
-    if terms >= 100 {
+    if terms >= 40 {
         for (from, to) in [("client-go", "tenure"), ("tenure", "client-go")] {
             let met = handovers.keys().any(|(end, a, b)| (*end, *a, *b) == ("graceful", from, to));
             assert!(met, "no graceful hand-over from {from} to {to} in {terms} terms");

@@ -114,73 +114,45 @@ impl<D: Fencing> fmt::Debug for SqlFence<D> {
     }
 }
 
-/// Text that PostgreSQL and SQLite share.
+/// PostgreSQL and SQLite say it in the same words; only their connections are of different types.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod upsert {
-    pub(super) fn ddl(table: &str) -> String {
-        format!("CREATE TABLE IF NOT EXISTS {table} (resource text PRIMARY KEY, token bigint NOT NULL);\n")
-    }
+macro_rules! fenced_by_an_upsert {
+    ($dialect:ty, $connection:ty) => {
+        #[async_trait]
+        impl Fencing for $dialect {
+            type Connection = $connection;
 
-    pub(super) fn statement(table: &str) -> String {
-        format!(
-            "INSERT INTO {table} AS fence (resource, token) VALUES ($1, $2)
+            const QUOTE: char = '"';
+
+            fn ddl(table: &str) -> String {
+                format!("CREATE TABLE IF NOT EXISTS {table} (resource text PRIMARY KEY, token bigint NOT NULL);\n")
+            }
+
+            fn statements(table: &str) -> Vec<String> {
+                vec![format!(
+                    "INSERT INTO {table} AS fence (resource, token) VALUES ($1, $2)
 ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE fence.token <= excluded.token
 RETURNING token"
-        )
-    }
+                )]
+            }
+
+            async fn admit(
+                statements: &[SqlStr],
+                connection: &mut $connection,
+                resource: &str,
+                token: i64,
+            ) -> Result<bool, sqlx::Error> {
+                let query = sqlx::query(statements[0].clone()).bind(resource).bind(token);
+                Ok(!query.fetch_all(connection).await?.is_empty())
+            }
+        }
+    };
 }
 
 #[cfg(feature = "postgres")]
-#[async_trait]
-impl Fencing for crate::Postgres {
-    type Connection = sqlx::PgConnection;
-
-    const QUOTE: char = '"';
-
-    fn ddl(table: &str) -> String {
-        upsert::ddl(table)
-    }
-
-    fn statements(table: &str) -> Vec<String> {
-        vec![upsert::statement(table)]
-    }
-
-    async fn admit(
-        statements: &[SqlStr],
-        connection: &mut sqlx::PgConnection,
-        resource: &str,
-        token: i64,
-    ) -> Result<bool, sqlx::Error> {
-        let admitted = sqlx::query(statements[0].clone()).bind(resource).bind(token).fetch_all(connection).await?;
-        Ok(!admitted.is_empty())
-    }
-}
-
+fenced_by_an_upsert!(crate::Postgres, sqlx::PgConnection);
 #[cfg(feature = "sqlite")]
-#[async_trait]
-impl Fencing for crate::Sqlite {
-    type Connection = sqlx::SqliteConnection;
-
-    const QUOTE: char = '"';
-
-    fn ddl(table: &str) -> String {
-        upsert::ddl(table)
-    }
-
-    fn statements(table: &str) -> Vec<String> {
-        vec![upsert::statement(table)]
-    }
-
-    async fn admit(
-        statements: &[SqlStr],
-        connection: &mut sqlx::SqliteConnection,
-        resource: &str,
-        token: i64,
-    ) -> Result<bool, sqlx::Error> {
-        let admitted = sqlx::query(statements[0].clone()).bind(resource).bind(token).fetch_all(connection).await?;
-        Ok(!admitted.is_empty())
-    }
-}
+fenced_by_an_upsert!(crate::Sqlite, sqlx::SqliteConnection);
 
 /// MySQL cannot tell in one statement: the first raises the token and locks the row, the second says whose it is.
 #[cfg(feature = "mysql")]

@@ -179,38 +179,31 @@ impl Admin for Operator {
     }
 }
 
+macro_rules! suite {
+    ($bench:expr) => {
+        tenure_conformance::conformance!(
+            $bench,
+            skips: [
+                // The counter is the row, and goes with it.
+                "token-removed",
+                // The table takes no row without an expiry.
+                "expiry-outsider",
+                // The server tells of what Tenure's own statements notify.
+                "watch-removal",
+                // Needs libfaketime.
+                "time-wall-clock",
+            ],
+            ignore: "needs a server: run integration/test.sh",
+        );
+    };
+}
+
 mod direct {
     use super::Bench;
-    tenure_conformance::conformance!(
-        Bench::direct().await,
-        skips: [
-            // The counter is the row, and goes with it.
-            "token-removed",
-            // The table takes no row without an expiry.
-            "expiry-outsider",
-            // The server tells of what Tenure's own statements notify.
-            "watch-removal",
-            // Needs libfaketime.
-            "time-wall-clock",
-        ],
-        ignore: "needs a server: run integration/test.sh",
-    );
+    suite!(Bench::direct().await);
 }
 
 mod pooled {
     use super::Bench;
-    tenure_conformance::conformance!(
-        Bench::pooled().await,
-        skips: [
-            // The counter is the row, and goes with it.
-            "token-removed",
-            // The table takes no row without an expiry.
-            "expiry-outsider",
-            // The server tells of what Tenure's own statements notify.
-            "watch-removal",
-            // Needs libfaketime.
-            "time-wall-clock",
-        ],
-        ignore: "needs a server: run integration/test.sh",
-    );
+    suite!(Bench::pooled().await);
 }

@@ -35,14 +35,15 @@ pub(crate) fn now() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).expect("a time after boot")
 }
 
+fn say(at: u64, who: &str, what: What) {
+    let event = Event { at, who: who.to_owned(), what };
+    println!("{}", serde_json::to_string(&event).expect("an event"));
+}
+
 pub(crate) async fn run(args: &Args) {
-    let say = |what: What| {
-        let event = Event { at: now(), who: args.label.clone(), what };
-        println!("{}", serde_json::to_string(&event).expect("an event"));
-    };
     // A frozen one too goes with its bench.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).expect("a signal of death");
-    say(What::Started);
+    say(now(), &args.label, What::Started);
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     tokio::spawn(async move {
@@ -81,20 +82,14 @@ struct Term {
 
 impl Term {
     fn begin(label: String, token: u64) -> Self {
-        let term = Self { label, token };
-        term.say(What::Elected(token));
-        term
-    }
-
-    fn say(&self, what: What) {
-        let event = Event { at: now(), who: self.label.clone(), what };
-        println!("{}", serde_json::to_string(&event).expect("an event"));
+        say(now(), &label, What::Elected(token));
+        Self { label, token }
     }
 }
 
 impl Drop for Term {
     fn drop(&mut self) {
-        self.say(What::Stopped(self.token));
+        say(now(), &self.label, What::Stopped(self.token));
     }
 }
 
@@ -112,8 +107,7 @@ async fn lead_on(args: &Args, lead: &Leadership, register: &Mutex<Option<TcpStre
         // The instant before the question: what it answers is true of no later one.
         let at = now();
         let Ok(token) = lead.check() else { return };
-        let event = Event { at, who: args.label.clone(), what: What::Leads(token.value()) };
-        println!("{}", serde_json::to_string(&event).expect("an event"));
+        say(at, &args.label, What::Leads(token.value()));
         tokio::select! {
             // A write that is refused belongs to somebody who leads no more.
             written = write(&args.register, register, token.value()) => if written == Some(false) { return },

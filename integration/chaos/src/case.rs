@@ -96,9 +96,9 @@ impl Candidates {
     pub(crate) async fn end(&mut self, at: usize, signal: Signal) {
         self.signal(at, signal);
         let Some((mut process, reader)) = self.all[at].process.take() else { return };
-        // One that does not obey is stuck, and that is told at the end.
+        // Far longer than any stop may take.
         if tokio::time::timeout(4 * self.ttl + Duration::from_secs(10), process.wait()).await.is_err() {
-            self.note("bench", What::Harm(format!("{} does not stop", self.all[at].label), Duration::ZERO));
+            self.note("bench", What::Stuck(self.all[at].label.clone()));
             let _ = process.kill().await;
         }
         let _ = reader.await;

@@ -49,6 +49,8 @@ pub(crate) enum What {
     Took(u64),
     /// The register refused a late write.
     Refused(u64),
+    /// A candidate was asked to stop, and did not: it had to be killed.
+    Stuck(String),
     /// The bench did harm: what, and for how long.
     Harm(String, Duration),
     /// All harm is over from here on.
@@ -205,6 +207,7 @@ impl History {
                 }
                 What::Refused(_) => verdict.late += 1,
                 What::Harm(..) => verdict.faults += 1,
+                What::Stuck(ref who) => verdict.violations.push(format!("{who} does not stop")),
                 _ => {}
             }
         }

@@ -56,9 +56,24 @@ impl Bench {
     /// A connection to the database of the leases, as an operator has it.
     pub fn database(&self) -> Database {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let options = SqliteConnectOptions::new().filename(self.path("leases.db"));
+        let patience = Duration::from_millis(500);
+        let options = SqliteConnectOptions::new().filename(self.path("leases.db")).busy_timeout(patience);
         let connection = runtime.block_on(options.connect()).unwrap();
         Database { runtime, connection }
+    }
+
+    /// Freezes `leader`, between two writes of its: one that is frozen in the middle of a write keeps the file locked, and
+    /// nobody can lead until it goes on.
+    pub fn freeze_between_writes(&self, leader: &Running) {
+        let mut database = self.database();
+        until("the leader is frozen outside of a write", || {
+            leader.signal(Signal::STOP);
+            let is_free = database.try_execute("BEGIN IMMEDIATE") && database.try_execute("ROLLBACK");
+            if !is_free {
+                leader.signal(Signal::CONT);
+            }
+            is_free
+        });
     }
 
     /// What a program wrote to a file of this bench.
@@ -80,6 +95,11 @@ pub struct Database {
 impl Database {
     pub fn execute(&mut self, statement: &'static str) {
         self.runtime.block_on(sqlx::raw_sql(statement).execute(&mut self.connection)).unwrap();
+    }
+
+    /// Whether the statement could be carried out.
+    fn try_execute(&mut self, statement: &'static str) -> bool {
+        self.runtime.block_on(sqlx::raw_sql(statement).execute(&mut self.connection)).is_ok()
     }
 }
 

@@ -112,11 +112,8 @@ fn every_write_is_bound_to_the_object_that_was_read_and_keeps_what_others_put_th
 fn a_renewal_changes_the_record_and_a_release_looks_like_client_gos() {
     let held = found(by_client_go("x"));
     let renewed = held.extended(Duration::from_millis(6_500)).spec.unwrap();
-    assert_ne!(renewed.renew_time, held.spec().renew_time);
-    assert_eq!(
-        (renewed.acquire_time.as_ref(), renewed.lease_transitions),
-        (held.spec().acquire_time.as_ref(), Some(4))
-    );
+    assert_ne!(renewed.renew_time, held.spec.renew_time);
+    assert_eq!((renewed.acquire_time.as_ref(), renewed.lease_transitions), (held.spec.acquire_time.as_ref(), Some(4)));
     assert_eq!(renewed.lease_duration_seconds, Some(7), "a rest is rounded up");
     let released = to_value(held.released().spec.unwrap()).unwrap();
     assert_eq!(released["holderIdentity"], "");

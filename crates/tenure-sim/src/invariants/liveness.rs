@@ -36,7 +36,7 @@ impl Invariant for Liveness {
         require!(seen.at <= due, "nobody leads since {since}, somebody should have by {due}");
         match seen.event {
             // Somebody who was about to lead shall not: the others' turn.
-            Event::StopAsked if !ledger.accounts[seen.c].elected => {
+            Event::StopAsked if !ledger.accounts[seen.c].began => {
                 self.gap = None;
                 self.look(seen, ledger);
             }

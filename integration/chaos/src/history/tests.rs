@@ -70,6 +70,11 @@ fn a_late_write_that_the_register_takes_is_found_and_one_that_it_refuses_is_coun
 }
 
 #[test]
+fn a_candidate_that_does_not_stop_when_it_is_asked_to_is_a_violation() {
+    assert!(found(&history(&[(1, "a", Elected(1)), (2, "bench", Stuck("a".to_owned()))]), "a does not stop"));
+}
+
+#[test]
 fn a_history_without_a_term_proves_nothing() {
     assert!(!history(&[(1, "a", Started)]).is_ok());
 }

@@ -1,23 +1,24 @@
-//! Leads, as long as it can, and counts the seconds: one of these at a time, however many run.
+//! Leads on the store of a URL, as long as it can, and counts the seconds: one of these at a time, however many run.
 //!
 //! ```text
-//! cargo run -p tenure-redis --example by_url -- redis://127.0.0.1:6379
+//! cargo run -p tenure --features redis --example by_url -- redis://127.0.0.1:6379
 //! ```
 //!
 //! Start it twice, and end the first with Ctrl-C: the other takes over at once. Kill the first instead: the other takes
-//! over when the lease has run out.
+//! over when the lease has run out. Without a URL the store is this process's memory, where nobody else contends.
 
 use std::error::Error;
 use std::time::Duration;
 
-use tenure_core::{CancellationToken, Election, Leadership, StoreUrl};
-use tenure_redis::RedisStore;
+use tenure::{CancellationToken, Election, Leadership};
 use tokio::time::sleep;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url: StoreUrl = std::env::args().nth(1).as_deref().unwrap_or("redis://127.0.0.1:6379").parse()?;
-    let store = RedisStore::connect(&url).await?;
+    let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".to_owned());
+    let store = tenure::connect(&url).await?;
+    // Creates the table of a SQL store; others need nothing.
+    store.prepare().await?;
     let election = Election::builder("tenure-example", store).build()?;
 
     let shutdown = CancellationToken::new();

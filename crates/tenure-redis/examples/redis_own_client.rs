@@ -1,7 +1,7 @@
 //! A service that has a Redis connection already leads over it, and fences what it writes with it.
 //!
 //! ```text
-//! cargo run -p tenure-redis --example own_client -- redis://127.0.0.1:6379
+//! cargo run -p tenure-redis --example redis_own_client -- redis://127.0.0.1:6379
 //! ```
 
 use std::error::Error;

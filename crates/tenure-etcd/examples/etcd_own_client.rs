@@ -1,7 +1,7 @@
 //! A service that has an etcd client already leads with it, and fences what it writes to the same cluster.
 //!
 //! ```text
-//! cargo run -p tenure-etcd --example own_client -- 127.0.0.1:2379
+//! cargo run -p tenure-etcd --example etcd_own_client -- 127.0.0.1:2379
 //! ```
 
 use std::error::Error;

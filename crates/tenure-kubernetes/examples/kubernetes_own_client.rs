@@ -1,7 +1,7 @@
 //! A controller that has a client already leads with it, and fences the object that it writes.
 //!
 //! ```text
-//! cargo run -p tenure-kubernetes --features tls-rustls --example own_client -- default
+//! cargo run -p tenure-kubernetes --features tls-rustls --example kubernetes_own_client -- default
 //! ```
 
 use std::error::Error;
