@@ -144,6 +144,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) payload: Option<String>,
 
+    /// Tell over HTTP how things stand, as `tenure serve` does; may be repeated
+    #[arg(long, value_name = "ADDR|unix:PATH")]
+    pub(crate) listen: Vec<crate::serve::Listen>,
+
     /// Write one JSON line about the outcome to the open file descriptor N
     #[arg(long, value_name = "N")]
     pub(crate) status_fd: Option<u32>,
@@ -179,7 +183,7 @@ pub(crate) enum OnExit {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "GET / {\"name\":..}, or a page for browsers; /leader 200 or 503 by the deadline at that moment; \
-                  /v1/status and /v1/events JSON; /livez, /readyz; POST /v1/resign over a unix socket only. No password \
+                  /v1/status and /v1/events JSON; /metrics for Prometheus; /livez, /readyz; POST /v1/resign over a unix socket only. No password \
                   is asked for: listen on loopback or on a socket."
 )]
 pub(crate) struct ServeArgs {

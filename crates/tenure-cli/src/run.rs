@@ -61,6 +61,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> u8 {
     };
     match &outcome {
         Outcome::Failed { error, .. } => logging::failure(global, error),
+        Outcome::Lost(LossReason::Resigned) => tracing::info!("resigned, as was asked"),
         Outcome::Lost(reason) => tracing::error!(%reason, "leadership was lost, and the program was stopped"),
         outcome => tracing::info!(?outcome, "the run is over"),
     }
@@ -80,7 +81,11 @@ fn perform(plan: Plan) -> (Outcome, Option<u64>) {
             Err(error) => return (Outcome::failed(error), None),
         };
         inherit_orphans();
-        Run { session: &Session::new(plan), signals: &mut signals, started: Instant::now() }.perform().await
+        let site = match plan.site() {
+            Ok(site) => site,
+            Err(error) => return (Outcome::failed(error), None),
+        };
+        Run { session: &Session::new(plan, site), signals: &mut signals, started: Instant::now() }.perform().await
     })
 }
 
@@ -101,13 +106,22 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn perform(mut self) -> (Outcome, Option<u64>) {
+        let candidacy = self.session.candidacy();
+        if let Some(candidacy) = candidacy {
+            tokio::spawn(candidacy.clone().keep_ticking());
+        }
         let store = match self.open().await {
-            Ok(store) => store,
+            Ok(store) => candidacy.map_or(store.clone(), |candidacy| candidacy.sees(store)),
             Err(outcome) => return (outcome, None),
         };
         let gate = Arc::new(Gate::new(store, self.session.alive()));
         let outcome = match self.election(&gate) {
-            Ok(election) => self.campaign(&election, &gate).await,
+            Ok(election) => {
+                if let Some(candidacy) = candidacy {
+                    candidacy.contends(&election);
+                }
+                self.campaign(&election, &gate).await
+            }
             Err(error) => Outcome::failed(error),
         };
         let led = self.session.program().is_some();
@@ -153,7 +167,7 @@ impl Run<'_> {
                 return Err(self.never_led(error.kind().as_str()));
             }
             warn_of_store(&error);
-            self.pause().await?;
+            self.pause(self.session.plan.timing.retry_every()).await?;
         }
     }
 
@@ -178,6 +192,18 @@ impl Run<'_> {
             match over {
                 Over::Ended(Ok(Ended::Finished(()))) if overdue && session.plan.rejoin => {
                     tracing::warn!("the guard stopped the program at the deadline; contending again");
+                }
+                Over::Ended(Ok(Ended::Finished(()))) if session.has_resigned() && session.plan.rejoin => {
+                    tracing::info!("resigned; contending again");
+                    // The others look as often as this at least.
+                    match self.pause(session.plan.timing.poll_every() * 5 / 4).await {
+                        Ok(()) => {}
+                        Err(Outcome::NeverLed { why, .. }) => return self.never_led_since(why),
+                        Err(outcome) => return outcome,
+                    }
+                }
+                Over::Ended(Ok(Ended::Finished(()))) if session.has_resigned() => {
+                    return Outcome::Lost(LossReason::Resigned);
                 }
                 Over::Ended(Ok(Ended::Finished(()))) if overdue => return Outcome::Lost(LossReason::EXPIRED),
                 Over::GaveUp(why) => return self.never_led_since(why),
@@ -246,9 +272,9 @@ impl Run<'_> {
         }
     }
 
-    /// Waits before the store is opened again.
-    async fn pause(&mut self) -> Result<(), Outcome> {
-        let end = Instant::now() + self.session.plan.timing.retry_every();
+    /// Waits before the store is asked again.
+    async fn pause(&mut self, lasts: Duration) -> Result<(), Outcome> {
+        let end = Instant::now() + lasts;
         loop {
             tokio::select! {
                 () = sleep_until(end) => return Ok(()),

@@ -12,52 +12,36 @@ use std::time::{Duration, Instant};
 use bench::{Bench, Running, text, until};
 use rustix::process::Signal;
 
-/// Asks over the bench's socket, and returns status and body.
-fn ask(bench: &Bench, socket: &str, request: &str) -> Option<(u16, String)> {
-    let mut stream = UnixStream::connect(bench.path(socket)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let status = answer.split_whitespace().nth(1)?.parse().ok()?;
-    Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
-}
-
-fn status_of(bench: &Bench, socket: &str, path: &str) -> u16 {
-    ask(bench, socket, &format!("GET {path}")).map_or(0, |(status, _)| status)
-}
-
 fn serve(bench: &Bench, socket: &str, ttl: &str) -> Running {
-    let listen = format!("unix:{}", bench.path(socket).display());
-    Running::start(bench.tenure(&["serve", "--name", "nightly", "--ttl", ttl, "--listen", &listen]))
+    Running::start(bench.tenure(&["serve", "--name", "nightly", "--ttl", ttl, "--listen", &bench.listen(socket)]))
 }
 
 #[test]
 fn one_of_two_leads_and_the_other_takes_over_when_it_is_asked_to_stop() {
     let bench = Bench::new();
     let mut first = serve(&bench, "a", "3s");
-    until("the first one leads", || status_of(&bench, "a", "/leader") == 200);
+    until("the first one leads", || bench.status_of("a", "/leader") == 200);
     let _second = serve(&bench, "b", "3s");
-    until("the second one is ready", || status_of(&bench, "b", "/readyz") == 200);
-    assert_eq!(status_of(&bench, "b", "/leader"), 503);
-    let (_, leader) = ask(&bench, "a", "GET /").unwrap();
+    until("the second one is ready", || bench.status_of("b", "/readyz") == 200);
+    assert_eq!(bench.status_of("b", "/leader"), 503);
+    let (_, leader) = bench.ask("a", "GET /").unwrap();
     assert!(leader.starts_with("{\"name\":\"") && leader != "{\"name\":\"\"}\n", "{leader}");
-    until("the second one has seen the leader", || ask(&bench, "b", "GET /").is_some_and(|(_, seen)| seen == leader));
-    let (_, status) = ask(&bench, "a", "GET /v1/status").unwrap();
+    until("the second one has seen the leader", || bench.ask("b", "GET /").is_some_and(|(_, seen)| seen == leader));
+    let (_, status) = bench.ask("a", "GET /v1/status").unwrap();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!((&status["v"], &status["leads"], &status["token"]), (&1.into(), &true.into(), &1.into()));
     assert!(status["remaining_ms"].as_u64().unwrap() <= 3_000);
     first.signal(Signal::TERM);
     let stopped = Instant::now();
-    until("it says no at once", || status_of(&bench, "a", "/leader") != 200);
+    until("it says no at once", || bench.status_of("a", "/leader") != 200);
     assert_eq!(
-        status_of(&bench, "b", "/leader"),
+        bench.status_of("b", "/leader"),
         503,
         "the lease is kept for a while, so that what runs beside can stop"
     );
     assert_eq!(first.code(), 0);
     assert!(!bench.path("a").exists(), "the socket is gone");
-    until("the second one leads", || status_of(&bench, "b", "/leader") == 200);
+    until("the second one leads", || bench.status_of("b", "/leader") == 200);
     assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
 }
 
@@ -65,12 +49,12 @@ fn one_of_two_leads_and_the_other_takes_over_when_it_is_asked_to_stop() {
 fn a_lease_removed_by_hand_is_503_in_a_moment() {
     let bench = Bench::new();
     let _only = serve(&bench, "a", "60s");
-    until("it leads", || status_of(&bench, "a", "/leader") == 200);
+    until("it leads", || bench.status_of("a", "/leader") == 200);
     bench.database().execute("UPDATE tenure_leases SET candidate = 'somebody', token = token + 1");
     let removed = Instant::now();
-    until("it knows", || status_of(&bench, "a", "/leader") == 503);
+    until("it knows", || bench.status_of("a", "/leader") == 503);
     assert!(removed.elapsed() < Duration::from_secs(5), "{:?}", removed.elapsed());
-    let (_, status) = ask(&bench, "a", "GET /v1/status").unwrap();
+    let (_, status) = bench.ask("a", "GET /v1/status").unwrap();
     assert!(status.contains("\"leads\":false") && status.contains("\"token\":null"), "{status}");
 }
 
@@ -78,9 +62,9 @@ fn a_lease_removed_by_hand_is_503_in_a_moment() {
 fn with_the_store_frozen_it_says_503_from_the_deadline_on_and_not_before() {
     let bench = Bench::new();
     let _only = serve(&bench, "a", "2s");
-    until("it leads", || status_of(&bench, "a", "/leader") == 200);
+    until("it leads", || bench.status_of("a", "/leader") == 200);
     let left = || {
-        let (_, status) = ask(&bench, "a", "GET /v1/status").unwrap();
+        let (_, status) = bench.ask("a", "GET /v1/status").unwrap();
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         status["remaining_ms"].as_u64().map(Duration::from_millis)
     };
@@ -90,7 +74,7 @@ fn with_the_store_frozen_it_says_503_from_the_deadline_on_and_not_before() {
     let told = Instant::now() + left().unwrap();
     loop {
         let before = Instant::now();
-        let leads = status_of(&bench, "a", "/leader") == 200;
+        let leads = bench.status_of("a", "/leader") == 200;
         let deadline = left().map(|left| Instant::now() + left);
         if !leads {
             // To the millisecond that the status is rounded to, and the way of an answer.
@@ -106,10 +90,10 @@ fn with_the_store_frozen_it_says_503_from_the_deadline_on_and_not_before() {
 fn resigning_is_for_the_socket_only_and_an_unknown_path_says_what_there_is() {
     let bench = Bench::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let listen = format!("unix:{}", bench.path("a").display());
+    let listen = bench.listen("a");
     let arguments = ["serve", "--name", "nightly", "--ttl", "2s", "--listen", &listen, "--listen", &port.to_string()];
     let _only = Running::start(bench.tenure(&arguments));
-    until("it leads", || status_of(&bench, "a", "/leader") == 200);
+    until("it leads", || bench.status_of("a", "/leader") == 200);
     let over_tcp = |request: &str| {
         let mut stream = std::net::TcpStream::connect(port).unwrap();
         write!(stream, "{request}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -120,11 +104,11 @@ fn resigning_is_for_the_socket_only_and_an_unknown_path_says_what_there_is() {
     assert!(over_tcp("POST /v1/resign HTTP/1.1").starts_with("HTTP/1.1 403"));
     let page = over_tcp("GET / HTTP/1.1\r\nAccept: text/html");
     assert!(page.contains("content-security-policy: default-src 'none'") && page.contains("<title>Tenure</title>"));
-    let (status, body) = ask(&bench, "a", "GET /nothing").unwrap();
+    let (status, body) = bench.ask("a", "GET /nothing").unwrap();
     assert!(status == 404 && body.contains("/v1/status"), "{body}");
-    assert_eq!(ask(&bench, "a", "POST /v1/resign").unwrap().0, 202);
+    assert_eq!(bench.ask("a", "POST /v1/resign").unwrap().0, 202);
     until("a later term begins", || {
-        ask(&bench, "a", "GET /v1/status").is_some_and(|(_, body)| body.contains("\"token\":2"))
+        bench.ask("a", "GET /v1/status").is_some_and(|(_, body)| body.contains("\"token\":2"))
     });
 }
 
@@ -145,7 +129,7 @@ fn a_place_that_is_taken_is_125_before_the_first_bid() {
 fn changes_are_pushed_as_events() {
     let bench = Bench::new();
     let mut only = serve(&bench, "a", "3s");
-    until("it leads", || status_of(&bench, "a", "/leader") == 200);
+    until("it leads", || bench.status_of("a", "/leader") == 200);
     let mut stream = UnixStream::connect(bench.path("a")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     write!(stream, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -155,7 +139,7 @@ fn changes_are_pushed_as_events() {
         let count = stream.read(&mut bytes).unwrap();
         heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
-    assert_eq!(ask(&bench, "a", "POST /v1/resign").unwrap().0, 202);
+    assert_eq!(bench.ask("a", "POST /v1/resign").unwrap().0, 202);
     while !heard.contains("\"leads\":false") && !heard.contains("\"token\":2") {
         let count = stream.read(&mut bytes).unwrap();
         heard.push_str(&String::from_utf8_lossy(&bytes[..count]));

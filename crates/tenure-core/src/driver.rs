@@ -15,10 +15,11 @@ use futures::stream::{self, BoxStream, FuturesUnordered};
 use tokio::sync::{mpsc, watch};
 
 use crate::campaign::{Command, Published};
+use crate::clock::Moment;
 use crate::election::Shared;
 use crate::machine::{Action, Answer, Attempt, Call, Cause, Input, Jitter, Machine};
 use crate::tasks::Tasks;
-use crate::{Bid, CandidateId, Grant, LossReason, OverrunPolicy, StoreError, WakeUp};
+use crate::{Acquired, Bid, CandidateId, Grant, LossReason, OverrunPolicy, StoreError, WakeUp};
 
 type StoreCall = BoxFuture<'static, (Attempt, Result<Answer, StoreError>)>;
 
@@ -37,6 +38,8 @@ pub(crate) struct Driver {
     caller_ended: bool,
     suspended: Duration,
     last_error: Option<Arc<StoreError>>,
+    /// Since when the lease is known to be free, or a bid under way: what a hand-over is counted from.
+    free_since: Option<Moment>,
 }
 
 /// Two readings of the same clock pair differ by scheduling noise; less than this is no suspend.
@@ -48,6 +51,9 @@ impl Driver {
         while self.machine.end().is_none() {
             let input = self.next_input().await;
             self.step(input);
+        }
+        for (attempt, _) in self.under_way.drain(..) {
+            self.shared.meter.abandoned(attempt.call);
         }
     }
 
@@ -111,6 +117,13 @@ impl Driver {
 
     fn heard(&mut self, attempt: Attempt, result: Result<Answer, StoreError>) -> Answer {
         self.under_way.retain(|(other, _)| *other != attempt);
+        let took = self.shared.clock.now() - attempt.sent;
+        let answer = self.told(result);
+        self.shared.meter.answered(attempt.call, &answer, took);
+        answer
+    }
+
+    fn told(&mut self, result: Result<Answer, StoreError>) -> Answer {
         result.unwrap_or_else(|error| {
             let kind = error.kind();
             let leading = self.publish.borrow().grant.is_some();
@@ -135,6 +148,7 @@ impl Driver {
             actions = self.machine.step(self.shared.clock.now(), jitter, Input::Suspended(slept));
         }
         let held = matches!(&input, Input::Answer(Attempt { call: Call::Bid, .. }, _));
+        self.note_vacancy(&input);
         actions.extend(self.machine.step(self.shared.clock.now(), jitter, input));
         let mut update = Update::default();
         for action in actions {
@@ -147,9 +161,21 @@ impl Driver {
         self.publish(update);
     }
 
+    /// A lease is free from the first hint on, until somebody is seen to hold it.
+    fn note_vacancy(&mut self, input: &Input) {
+        match input {
+            Input::Woken(WakeUp::Vacated | WakeUp::Changed) if self.free_since.is_none() => {
+                self.free_since = Some(self.shared.clock.now());
+            }
+            Input::Answer(_, Answer::Acquired(Acquired::Held(_))) => self.free_since = None,
+            _ => {}
+        }
+    }
+
     fn perform(&mut self, action: Action, update: &mut Update) {
         match action {
             Action::Bid(attempt) => {
+                self.free_since.get_or_insert(attempt.sent);
                 let bid =
                     Bid::new(self.shared.name.clone(), self.machine.candidate().clone(), self.shared.timing.ttl())
                         .with_payload(self.shared.payload.clone());
@@ -170,6 +196,8 @@ impl Driver {
             }
             Action::StartWork(grant) => {
                 tracing::info!(target: "tenure", lease = %self.shared.name, candidate = %grant.candidate, token = %grant.token, "elected");
+                let now = self.shared.clock.now();
+                self.shared.meter.elected(grant.token, now - self.free_since.take().unwrap_or(now));
                 update.grant = Some(grant);
             }
             Action::SignalStop => {}
@@ -191,6 +219,7 @@ impl Driver {
             && let Some(oldest) = self.under_way.iter().position(same_kind)
         {
             self.under_way.remove(oldest).1.abort();
+            self.shared.meter.abandoned(attempt.call);
         }
         let (handle, registration) = AbortHandle::new_pair();
         let call: StoreCall = Box::pin(async move { (attempt, call.await) });
@@ -200,6 +229,7 @@ impl Driver {
 
     fn overrun(&self) {
         self.shared.overruns.fetch_add(1, Ordering::Relaxed);
+        self.shared.meter.overrun();
         tracing::error!(
             target: "tenure", lease = %self.shared.name, policy = ?self.shared.overrun,
             "work goes on after it was cut off: it blocks its thread or swallowed its cancellation"
@@ -216,6 +246,7 @@ impl Driver {
             *standing = machine.standing();
             changed
         });
+        let mut lost = None;
         self.publish.send_if_modified(|published| {
             let before = published.stage();
             published.last_error.clone_from(&self.last_error);
@@ -230,7 +261,8 @@ impl Driver {
                     Some(deadline) => published.deadline = deadline,
                     None if published.lost.is_none() => {
                         let reason = published.stopping.clone().or_else(|| cause.map(loss_reason));
-                        published.lost = Some(reason.unwrap_or(LossReason::Resigned));
+                        lost = reason.filter(|reason| *reason != LossReason::Resigned);
+                        published.lost = Some(lost.clone().unwrap_or(LossReason::Resigned));
                     }
                     None => {}
                 }
@@ -238,6 +270,10 @@ impl Driver {
             published.end = machine.end().cloned();
             before != published.stage()
         });
+        self.shared.record_standing();
+        if let Some(reason) = lost {
+            self.shared.meter.lost(&reason);
+        }
         if machine.end().is_some() {
             self.shared.set_herd(machine.herd());
             tracing::debug!(target: "tenure", lease = %self.shared.name, end = ?machine.end(), "campaign ended");
@@ -266,6 +302,7 @@ impl Driver {
             caller_ended: false,
             suspended: shared.clock.suspended(),
             last_error: None,
+            free_since: None,
             shared,
         }
     }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::campaign::Campaign;
 use crate::clock::{Clock, SystemClock};
 use crate::machine::{Cause, End, Herd, OnFinish, Standing};
+use crate::meter::Meter;
 use crate::{
     ElectionError, Invalid, Label, Leadership, LeaseName, LeaseStore, LossReason, OverrunPolicy, Payload, Term, Timing,
 };
@@ -58,6 +59,7 @@ pub(crate) struct Shared {
     pub(crate) overrun: OverrunPolicy,
     pub(crate) overruns: AtomicU64,
     pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) meter: Meter,
     herd: Mutex<Herd>,
     once: bool,
 }
@@ -206,6 +208,14 @@ impl Election {
         self.shared.overruns.load(Ordering::Relaxed)
     }
 
+    /// Tells the recorder of the `metrics` facade where this candidate stands by the clock *now*. The gauges are set with
+    /// every change and every renewal anyway; a program that renders metrics calls this right before.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn record_standing(&self) {
+        self.shared.record_standing();
+    }
+
     /// The lease that is contended for.
     pub fn name(&self) -> &LeaseName {
         &self.shared.name
@@ -272,6 +282,17 @@ impl Shared {
 
     pub(crate) fn set_herd(&self, herd: Herd) {
         *self.herd.lock().unwrap_or_else(PoisonError::into_inner) = herd;
+    }
+
+    /// Sets what is true of this moment only.
+    pub(crate) fn record_standing(&self) {
+        self.meter.stands(match self.standing_now() {
+            Standing::Leading { deadline, .. } | Standing::Stopping { deadline: Some(deadline), .. } => {
+                let left = deadline.saturating_since(self.clock.now());
+                Some(left).filter(|left| !left.is_zero())
+            }
+            _ => None,
+        });
     }
 
     fn standing_now(&self) -> Standing {
@@ -360,8 +381,10 @@ impl ElectionBuilder {
     pub fn build(self) -> Result<Election, ElectionError> {
         self.store.describe().check_ttl(self.timing.ttl())?;
         let (standing, _) = watch::channel(Standing::Following);
+        let name = self.name?;
         let shared = Shared {
-            name: self.name?,
+            meter: Meter::new(&name, &self.store.describe().name),
+            name,
             label: self.label.unwrap_or_else(host_name)?,
             payload: self.payload?,
             store: self.store,

@@ -19,6 +19,11 @@ mod leadership;
 mod lease;
 pub mod machine;
 mod memory;
+#[cfg(feature = "metrics")]
+mod meter;
+#[cfg(not(feature = "metrics"))]
+#[path = "meter/none.rs"]
+mod meter;
 mod name;
 mod observe;
 mod outcome;

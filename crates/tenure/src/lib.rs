@@ -32,6 +32,9 @@
 //! | `etcd` | `etcd://h1:2379,h2:2379/prefix`, `etcds://..` | `EtcdStore` |
 //! | `kubernetes`, with an API version of `k8s-openapi` in the program, or `kubernetes-latest` | `kubernetes://namespace` | `KubernetesStore` |
 //!
+//! With `metrics` an election counts and times what it does for the recorder of the `metrics` facade that the program installs
+//! (before it builds the election): names and meanings are in `docs/metrics.md`.
+//!
 //! `tls-rustls` and `tls-native` turn TLS on in the backends that are on; without one of them a URL that asks for TLS is
 //! refused.
 

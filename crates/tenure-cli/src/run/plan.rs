@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use tenure::{LeaseName, OnFinish, StoreUrl, Timing};
 
 use crate::args::{Global, OnExit, OnLost, RunArgs, Switch};
+use crate::serve::{Listen, Site};
 use crate::store;
 
 /// A command line that makes sense.
@@ -29,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) kill_room: Duration,
     pub(crate) rejoin: bool,
     pub(crate) min_hold: Duration,
+    /// Where HTTP is served; nowhere by default.
+    pub(crate) listen: Vec<Listen>,
     /// The program and its arguments; never empty.
     pub(crate) command: Vec<OsString>,
     /// Whether a guard stands between this process and the program.
@@ -81,11 +84,24 @@ impl Plan {
             kill_room,
             rejoin: args.on_lost == OnLost::Rejoin,
             min_hold: args.min_hold,
+            listen: args.listen,
             command: args.command,
             // It rests on what only Linux has: a parent-death signal, and inheriting orphans.
             guard: args.guard == Switch::On && cfg!(target_os = "linux"),
             own_group: !stdin().is_terminal(),
         })
+    }
+
+    /// Serves HTTP where that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Says which place cannot be had.
+    pub(crate) fn site(&self) -> anyhow::Result<Option<Site>> {
+        if self.listen.is_empty() {
+            return Ok(None);
+        }
+        Site::open(&self.name, self.listen.clone()).map(Some)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -16,9 +17,12 @@ use super::plan::Plan;
 use super::signals::Received;
 use super::tree::{End, Tree};
 use crate::guard::Start;
+use crate::serve::{Candidacy, Site};
 
 pub(crate) struct Session {
     pub(crate) plan: Plan,
+    /// Where others may ask how things stand.
+    site: Option<Site>,
     /// Ends the campaign.
     pub(crate) shutdown: CancellationToken,
     tree: RefCell<Option<Tree>>,
@@ -33,6 +37,8 @@ pub(crate) struct Session {
     /// How the program ended, if it did so before anything asked it to.
     ended_leading: Cell<Option<End>>,
     not_started: RefCell<Option<Outcome>>,
+    /// Somebody asked this very term to end.
+    resigned: Cell<bool>,
 }
 
 /// What is known of the program right now.
@@ -46,9 +52,11 @@ pub(crate) struct Program {
 }
 
 impl Session {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan, site: Option<Site>) -> Self {
         Self {
             plan,
+            site,
+            resigned: Cell::new(false),
             shutdown: CancellationToken::new(),
             tree: RefCell::new(None),
             term: RefCell::new(None),
@@ -68,6 +76,20 @@ impl Session {
         self.alive.subscribe()
     }
 
+    /// What others are told, if anybody may ask.
+    pub(crate) fn candidacy(&self) -> Option<&Arc<Candidacy>> {
+        self.site.as_ref().map(Site::candidacy)
+    }
+
+    /// Notes that this term ends because somebody asked for it.
+    pub(crate) fn resign(&self) {
+        self.resigned.set(true);
+    }
+
+    pub(crate) fn has_resigned(&self) -> bool {
+        self.resigned.get()
+    }
+
     /// Starts the program of `term`, under a guard that is told `guard`, if one is wanted.
     ///
     /// # Errors
@@ -75,6 +97,7 @@ impl Session {
     /// The system's own, when nothing was started.
     pub(crate) fn start(&self, command: &mut Command, term: Term, guard: Option<&Start>) -> std::io::Result<()> {
         self.ended_leading.set(None);
+        self.resigned.set(false);
         let tree = Tree::start(command, self.plan.own_group, guard)?;
         *self.tree.borrow_mut() = Some(tree);
         *self.term.borrow_mut() = Some(term);

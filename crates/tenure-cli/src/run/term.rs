@@ -15,6 +15,7 @@ use super::plan::Plan;
 use super::session::{Program, Session};
 use crate::exit;
 use crate::guard::Start;
+use crate::serve::Shown;
 
 /// Longest time that a cut-off blocks for the kernel to carry out a KILL. What is left then is still waited for before
 /// the lease is given back.
@@ -34,7 +35,8 @@ pub(crate) async fn lead(session: &Session, gate: &Gate, lead: Leadership) {
         return;
     }
     let _cut_off = CutOff(session);
-    supervise(session, &lead).await;
+    let shown = session.candidacy().map(|candidacy| candidacy.leads_in(lead.term()));
+    supervise(session, &lead, shown).await;
     hold(session, &lead, granted_at).await;
 }
 
@@ -50,12 +52,13 @@ impl Drop for CutOff<'_> {
 }
 
 /// Waits until nothing of the program is left: it ends by itself, or is told to stop and then made to.
-async fn supervise(session: &Session, lead: &Leadership) {
+async fn supervise(session: &Session, lead: &Leadership, mut shown: Option<Shown<'_>>) {
     let Plan { stop_signal, kill_grace, kill_room, timing, .. } = session.plan;
     // Often enough that the guard's deadline is never older than a renewal and a little.
     let every = (timing.renew_every() / 4).min(Duration::from_secs(1));
     let mut kill_at: Option<Moment> = None;
-    let mut stopping = false;
+    // Whether the program is to end by the will of others, and whether its term said so.
+    let (mut stopping, mut told) = (false, false);
     while let Some(program) = session.program().filter(|program| program.alive) {
         if let Some(end) = program.end.filter(|_| kill_at.is_none() && by_itself(&program, lead, stopping)) {
             // What it leaves behind ran under this term too, and has to go before the next one.
@@ -63,10 +66,21 @@ async fn supervise(session: &Session, lead: &Leadership) {
             session.ask_to_stop(stop_signal);
             kill_at = Some(SystemClock.now() + kill_grace);
         }
+        // Others go elsewhere, from the moment at which it is known that this term ends.
+        if session.stop().is_some() {
+            shown = None;
+        }
         tokio::select! {
             () = session.changed() => {}
-            () = lead.stopping(), if !stopping => {
-                stopping = true;
+            () = asked_to_resign(shown.as_ref()), if !stopping => {
+                tracing::info!("asked to resign");
+                (shown, stopping) = (None, true);
+                session.resign();
+                session.ask_to_stop(stop_signal);
+                kill_at = Some(SystemClock.now() + kill_grace);
+            }
+            () = lead.stopping(), if !told => {
+                (stopping, told) = (true, true);
                 session.ask_to_stop(stop_signal);
                 let latest = lead.deadline().saturating_sub(kill_room);
                 kill_at = Some(kill_at.map_or(latest, |at| at.min(latest)));
@@ -80,6 +94,13 @@ async fn supervise(session: &Session, lead: &Leadership) {
         && session.ended_leading().is_none()
     {
         session.set_ended_leading(end);
+    }
+}
+
+async fn asked_to_resign(shown: Option<&Shown<'_>>) {
+    match shown {
+        Some(shown) => shown.asked_to_resign().await,
+        None => pending().await,
     }
 }
 

@@ -15,8 +15,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::candidacy::Candidacy as Shared;
 use super::listen::Listener;
-use super::{Shared, page};
+use super::page;
 
 /// Longest time that a client may take to send its head.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
@@ -28,6 +29,9 @@ const EVENT_EVERY: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(1);
 
 const JSON: &str = "application/json";
+
+/// The text format of Prometheus.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves `listener` until the process ends.
 pub(super) fn start(listener: Listener, shared: Arc<Shared>) -> anyhow::Result<()> {
@@ -98,6 +102,7 @@ fn answer<B>(request: &Request<B>, is_local: bool, shared: &Arc<Shared>) -> Resp
         ("/leader", true) => plain(StatusCode::SERVICE_UNAVAILABLE, "does not lead"),
         ("/v1/status", true) => say(StatusCode::OK, JSON, shared.status() + "\n"),
         ("/v1/events", true) => events(shared.clone()),
+        ("/metrics", true) => say(StatusCode::OK, PROMETHEUS, shared.metrics()),
         ("/livez", true) if shared.is_stuck() => plain(StatusCode::SERVICE_UNAVAILABLE, "the loop is stuck"),
         ("/livez", true) => plain(StatusCode::OK, "alive"),
         ("/readyz", true) if shared.is_ready() => plain(StatusCode::OK, "ready"),
@@ -106,7 +111,9 @@ fn answer<B>(request: &Request<B>, is_local: bool, shared: &Arc<Shared>) -> Resp
         ("/v1/resign", _) if !is_local => plain(StatusCode::FORBIDDEN, "only over a unix socket: --listen unix:PATH"),
         ("/v1/resign", _) if shared.resign() => plain(StatusCode::ACCEPTED, "resigning"),
         ("/v1/resign", _) => plain(StatusCode::CONFLICT, "does not lead"),
-        (_, true) => plain(StatusCode::NOT_FOUND, "there are /, /leader, /v1/status, /v1/events, /livez and /readyz"),
+        (_, true) => {
+            plain(StatusCode::NOT_FOUND, "there are /, /leader, /v1/status, /v1/events, /metrics, /livez and /readyz")
+        }
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET"),
     }
 }
@@ -128,7 +135,7 @@ fn page() -> Response<Content> {
 
 /// A status now, and another with every change.
 fn events(shared: Arc<Shared>) -> Response<Content> {
-    let changes = shared.changes.subscribe();
+    let changes = shared.changes();
     let stream = stream::unfold((shared, changes, true), |(shared, mut changes, first)| async move {
         if !first {
             // The deadline is a change that nobody tells of; and now and then the client sees that this one lives.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub, reason = "each test file uses its part")]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -74,6 +76,27 @@ impl Bench {
             }
             is_free
         });
+    }
+
+    /// The place of a socket of this bench, as `--listen` takes it.
+    pub fn listen(&self, socket: &str) -> String {
+        format!("unix:{}", self.path(socket).display())
+    }
+
+    /// Asks over a socket of this bench, such as `GET /leader`, and returns status and body.
+    pub fn ask(&self, socket: &str, request: &str) -> Option<(u16, String)> {
+        let mut stream = UnixStream::connect(self.path(socket)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let status = answer.split_whitespace().nth(1)?.parse().ok()?;
+        Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+    }
+
+    /// The status of an answer; 0 when there is none.
+    pub fn status_of(&self, socket: &str, path: &str) -> u16 {
+        self.ask(socket, &format!("GET {path}")).map_or(0, |(status, _)| status)
     }
 
     /// What a program wrote to a file of this bench.
