@@ -4,15 +4,18 @@
 //! gone, for then the pipe from it ends. On either it kills all that is below it, so that a tenure which was killed, stopped or
 //! swapped out leaves nothing running past the lease. When tenure is gone and the tree is proved dead, the guard frees the
 //! lease over a connection of its own. When the guard itself is killed, the program dies with it (its parent-death signal),
-//! and what the program had started falls to tenure, which kills it.
+//! and what the program had started falls to tenure, which kills it. For the case that both are killed there is a [`warden`]
+//! where the kernel lets us have a control group.
 //!
 //! It does nothing else: no runtime, no store, no thread, until there is a lease to free.
 
+mod cgroup;
 mod orders;
 mod stage;
 mod tree;
+mod warden;
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -26,10 +29,12 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use cgroup::Cgroup;
 pub(crate) use orders::{Lines, Order, Report, Start};
 use orders::{Orders, Reports};
 use tenure::clock::{Clock, SystemClock};
 use tree::Tree;
+pub(crate) use warden::Ward;
 
 use crate::exit;
 use crate::run::descriptors;
@@ -39,6 +44,9 @@ const GUARD: &str = "__guard";
 
 /// The first argument of the stage that becomes the program.
 const STAGE: &str = "__exec";
+
+/// The first argument of a warden.
+const WARDEN: &str = "__warden";
 
 /// What stands before the program's own arguments.
 const PROGRAM: &str = "--";
@@ -50,23 +58,35 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 pub(crate) fn if_asked() -> Option<u8> {
     let mut arguments = std::env::args_os().skip(1);
     let what = arguments.next()?;
-    if what == STAGE {
-        return Some(stage::become_program(arguments));
-    }
-    (what == GUARD).then(|| match guard(arguments) {
-        Ok(()) => exit::YES,
-        Err(error) => {
-            eprintln!("tenure: the guard failed: {error}");
-            exit::FAILED
+    match what.to_str()? {
+        STAGE => Some(stage::become_program(arguments)),
+        WARDEN => Some(warden::watch(arguments)),
+        GUARD => {
+            be_known_as(c"tenure-guard");
+            Some(guard(arguments).map_or_else(
+                |error| {
+                    eprintln!("tenure: the guard failed: {error}");
+                    exit::FAILED
+                },
+                |()| exit::YES,
+            ))
         }
-    })
+        _ => None,
+    }
+}
+
+/// What `ps` and `top` show: of a program that was started by way of /proc they would show `exe`.
+fn be_known_as(name: &CStr) {
+    let _ = rustix::thread::set_name(name);
 }
 
 /// The arguments with which the guard of a program is started: descriptors of its two pipes, and the process group that the
-/// program shall be in, or none for one of its own.
-pub(crate) fn arguments(orders: i32, reports: i32, group: Option<Pid>) -> [OsString; 5] {
-    let group = group.map_or(0, Pid::as_raw_pid);
-    [GUARD.into(), orders.to_string().into(), reports.to_string().into(), group.to_string().into(), PROGRAM.into()]
+/// program shall be in, or none for one of its own; and its control group, if there is one.
+pub(crate) fn arguments(orders: i32, reports: i32, group: Option<Pid>, cgroup: Option<&Cgroup>) -> [OsString; 6] {
+    let numbers = [orders, reports, group.map_or(0, Pid::as_raw_pid)].map(|number| number.to_string().into());
+    let [orders, reports, group] = numbers;
+    let cgroup = cgroup.map(|cgroup| cgroup.path().into()).unwrap_or_default();
+    [GUARD.into(), orders, reports, group, cgroup, PROGRAM.into()]
 }
 
 fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
@@ -75,6 +95,7 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         text.and_then(|text| text.parse::<i32>().ok()).ok_or_else(|| io::Error::other("it is not for use by hand"))
     };
     let (orders, reports, group) = (number()?, number()?, number()?);
+    let cgroup = arguments.next().filter(|path| !path.is_empty()).map(Cgroup::at);
     let mut orders = Orders::open(orders)?;
     let mut reports = Reports::to(reports)?;
     descriptors::keep_to_ourselves();
@@ -84,7 +105,7 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     outlive_stop_signals()?;
     let Some(start) = orders.start()? else { return Ok(()) };
     let program: Vec<OsString> = arguments.skip_while(|argument| argument == PROGRAM).collect();
-    let mut tree = match Tree::start(&program, group) {
+    let mut tree = match Tree::start(&program, group, cgroup) {
         Ok(tree) => tree,
         Err(error) => {
             return reports.send(&Report::NotStarted(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));

@@ -6,6 +6,7 @@
 mod bench;
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bench::{Bench, Running, is_alive, pids, until};
@@ -53,6 +54,14 @@ fn children(parent: i32) -> Vec<i32> {
 
 fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// The directory of the control group that tenure made for a program, if one could be had.
+fn cgroup_of(pid: i32) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/")).filter(|path| path.contains("tenure-"))?;
+    let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(|mount| PathBuf::from(mount).join(path));
+    mounts.into_iter().find(|directory| directory.exists())
 }
 
 /// K21.
@@ -147,6 +156,7 @@ fn the_program_dies_at_once_when_both_are_killed_in_either_order() {
     for guard_first in [true, false] {
         let bench = Bench::new();
         let leader = Leader::start(&bench, &["--ttl", "60s"]);
+        let cgroup = cgroup_of(leader.program());
         let tenure = leader.tenure.pid().as_raw_nonzero().get();
         let (first, second) = if guard_first { (leader.guard, tenure) } else { (tenure, leader.guard) };
         kill(first, Signal::KILL);
@@ -155,11 +165,36 @@ fn the_program_dies_at_once_when_both_are_killed_in_either_order() {
         let killed = Instant::now();
         until("the program is dead", || !is_alive(leader.program()));
         assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
-        // What hid from the program may be left then, as the documentation says.
+        // What hid from the program may be left then where there is no control group, as the documentation says.
+        if let Some(cgroup) = cgroup {
+            until("what escaped is dead", || leader.is_tree_dead());
+            until("the control group is gone", || !cgroup.exists());
+        }
         for pid in leader.tree.iter().filter(|pid| is_alive(**pid)) {
             kill(*pid, Signal::KILL);
         }
     }
+}
+
+#[test]
+fn a_control_group_goes_with_its_program_and_so_does_the_warden() {
+    let bench = Bench::new();
+    let mut leader = Leader::start(&bench, &["--ttl", "60s", "--kill-grace", "100ms"]);
+    // Without the right to make one there is nothing to see.
+    let Some(cgroup) = cgroup_of(leader.program()) else { return };
+    let tenure = leader.tenure.pid().as_raw_nonzero().get();
+    until("the warden is there", || children(tenure).len() == 2);
+    let warden = *children(tenure).iter().find(|pid| **pid != leader.guard).unwrap();
+    let known_as = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    until("the warden hears signals", || known_as(warden) == "tenure-warden\n");
+    assert_eq!(known_as(leader.guard), "tenure-guard\n");
+    let in_it = pids(&fs::read_to_string(cgroup.join("cgroup.procs")).unwrap());
+    assert!(leader.tree.iter().all(|pid| in_it.contains(pid)), "the whole tree is in it: {in_it:?}");
+    assert!(!in_it.contains(&tenure) && !in_it.contains(&leader.guard) && !in_it.contains(&warden), "{in_it:?}");
+    kill(warden, Signal::TERM);
+    leader.tenure.signal(Signal::TERM);
+    assert_eq!(leader.tenure.code(), 137);
+    until("all is gone", || !cgroup.exists() && !is_alive(warden));
 }
 
 #[test]

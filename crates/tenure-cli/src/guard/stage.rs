@@ -8,13 +8,16 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use super::cgroup::Cgroup;
 use crate::exit;
 use crate::run::descriptors;
 
 /// The arguments with which the stage of the guard `guard` is started; it says on the descriptor `errors` why it did not
 /// become the program, and nothing when it did.
-pub(super) fn arguments(guard: Pid, errors: i32) -> [OsString; 4] {
-    [super::STAGE.into(), guard.as_raw_pid().to_string().into(), errors.to_string().into(), super::PROGRAM.into()]
+pub(super) fn arguments(guard: Pid, errors: i32, cgroup: Option<&Cgroup>) -> [OsString; 5] {
+    let [guard, errors] = [guard.as_raw_pid(), errors].map(|number| number.to_string().into());
+    let cgroup = cgroup.map(|cgroup| cgroup.path().into()).unwrap_or_default();
+    [super::STAGE.into(), guard, errors, cgroup, super::PROGRAM.into()]
 }
 
 /// Never comes back when all goes well.
@@ -27,6 +30,10 @@ pub(super) fn become_program(mut arguments: impl Iterator<Item = OsString>) -> u
     // A guard that died before that was heard will not be heard of any more.
     if tied.is_err() || getppid().map(Pid::as_raw_pid) != Some(guard) {
         return exit::FAILED;
+    }
+    if let Some(cgroup) = arguments.next().filter(|path| !path.is_empty()) {
+        // One that takes no processes is as good as none.
+        let _ = Cgroup::at(cgroup).enter();
     }
     let mut program = arguments.skip_while(|argument| argument == super::PROGRAM);
     let Some(name) = program.next() else { return exit::FAILED };

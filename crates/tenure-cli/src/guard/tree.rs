@@ -14,6 +14,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::pipe;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
 
+use super::cgroup::Cgroup;
 use super::stage;
 use crate::run::descendants;
 use crate::run::tree::End;
@@ -22,6 +23,7 @@ pub(super) struct Tree {
     program: Pid,
     /// Whether the program leads a process group of its own.
     own_group: bool,
+    cgroup: Option<Cgroup>,
     end: Option<End>,
     alive: bool,
 }
@@ -30,12 +32,14 @@ pub(super) struct Tree {
 const ROUND: Duration = Duration::from_micros(500);
 
 impl Tree {
-    /// Starts `program` in the process group `group`, or in one of its own for 0, and returns when it runs.
-    pub(super) fn start(program: &[OsString], group: i32) -> io::Result<Self> {
+    /// Starts `program` in the process group `group`, or in one of its own for 0, and in `cgroup`, if there is one; returns
+    /// when it runs.
+    pub(super) fn start(program: &[OsString], group: i32, cgroup: Option<Cgroup>) -> io::Result<Self> {
         let (errors, to_errors) = pipe()?;
         fcntl_setfd(&errors, FdFlags::CLOEXEC)?;
         let mut command = Command::new("/proc/self/exe");
-        command.args(stage::arguments(getpid(), to_errors.as_fd().as_raw_fd())).args(program).process_group(group);
+        let errors_number = to_errors.as_fd().as_raw_fd();
+        command.args(stage::arguments(getpid(), errors_number, cgroup.as_ref())).args(program).process_group(group);
         // Under its own name from the beginning: the stage is nothing that lasts.
         if let Some(name) = program.first() {
             command.arg0(name);
@@ -49,7 +53,7 @@ impl Tree {
         let program = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
         match error.parse() {
             Ok(errno) => Err(io::Error::from_raw_os_error(errno)),
-            Err(_) => Ok(Self { program, own_group: group == 0, end: None, alive: true }),
+            Err(_) => Ok(Self { program, own_group: group == 0, cgroup, end: None, alive: true }),
         }
     }
 
@@ -88,6 +92,9 @@ impl Tree {
             // The number means this group for as long as the program was not taken note of.
             if self.own_group && self.end.is_none() {
                 let _ = kill_process_group(self.program, Signal::KILL);
+            }
+            if let Some(cgroup) = &self.cgroup {
+                let _ = cgroup.kill();
             }
             descendants::visit(&HashSet::new(), None, |found| {
                 let _ = found.signal(Signal::KILL);

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpgrp, kill_process, waitpid};
 use rustix::time::Timespec;
 
 use super::tree::End;
-use crate::guard::{self, Lines, Order, Report, Start};
+use crate::guard::{self, Lines, Order, Report, Start, Ward};
 
 /// Longest time for a guard and its program to start: far longer than a busy machine takes for three processes.
 const LONGEST_START: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ pub(super) struct Guarded {
     orders: File,
     reports: Lines,
     deadline: Duration,
+    /// `None` where no control group can be had.
+    ward: Option<Ward>,
 }
 
 impl Guarded {
@@ -42,11 +44,12 @@ impl Guarded {
         fcntl_setfd(&to_guard, FdFlags::CLOEXEC)?;
         fcntl_setfd(&from_guard, FdFlags::CLOEXEC)?;
         fcntl_setfl(&from_guard, OFlags::NONBLOCK)?;
+        let mut ward = Ward::create()?;
         let group = (!own_group).then(getpgrp);
         let mut guard = Command::new("/proc/self/exe");
         guard
             .arg0("tenure-guard")
-            .args(guard::arguments(orders.as_raw_fd(), reports.as_raw_fd(), group))
+            .args(guard::arguments(orders.as_raw_fd(), reports.as_raw_fd(), group, ward.as_ref().map(Ward::group)))
             .arg(command.get_program())
             .args(command.get_args())
             .process_group(0);
@@ -58,12 +61,27 @@ impl Guarded {
         }
         let child = guard.spawn()?;
         drop((orders, reports));
+        if let Some(ward) = &ward {
+            ward.keep_to_ourselves()?;
+        }
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let guard = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
-        let mut guarded =
-            Self { guard, orders: File::from(to_guard), reports: Lines::of(from_guard), deadline: start.deadline };
+        let mut guarded = Self {
+            guard,
+            orders: File::from(to_guard),
+            reports: Lines::of(from_guard),
+            deadline: start.deadline,
+            ward: None,
+        };
         match guarded.begin(start) {
-            Ok(program) => Ok((guarded, program)),
+            Ok(program) => {
+                // Beside the program, which need not wait for it.
+                if let Some(Err(error)) = ward.as_mut().map(Ward::start_warden) {
+                    tracing::warn!(%error, "there is no warden: what leaves the program outlives tenure and its guard");
+                }
+                guarded.ward = ward;
+                Ok((guarded, program))
+            }
             Err(error) => {
                 let _ = kill_process(guard, Signal::KILL);
                 let _ = waitpid(Some(guard), WaitOptions::empty());
@@ -102,6 +120,11 @@ impl Guarded {
 
     pub(super) fn pid(&self) -> Pid {
         self.guard
+    }
+
+    /// The warden's number, if there is one.
+    pub(super) fn warden(&self) -> Option<Pid> {
+        self.ward.as_ref()?.warden()
     }
 
     /// Tells the guard that the term lasts until `deadline`.

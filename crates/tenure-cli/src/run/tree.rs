@@ -23,7 +23,7 @@ pub(crate) struct Tree {
     unguarded: bool,
     /// Whether the program leads a process group of its own.
     own_group: bool,
-    /// Children that were there before, which `exec` left to this process.
+    /// Children that are none of the program's: those that `exec` left to this process, and the warden.
     strangers: HashSet<Pid>,
     end: Option<End>,
     alive: bool,
@@ -54,9 +54,10 @@ impl Tree {
     /// The system's own, when nothing was started.
     pub(crate) fn start(command: &mut Command, own_group: bool, guard: Option<&Start>) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
-        let strangers = descendants::children_of_this_process();
+        let mut strangers = descendants::children_of_this_process();
         if let Some(start) = guard {
             let (guard, program) = Guarded::start(command, own_group, start)?;
+            strangers.extend(guard.warden());
             return Ok(Self::of(program, Some(guard), own_group, strangers));
         }
         if own_group {
