@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks docs/cases.md: every test that it names exists and carries the number of its kind, and no kind is without a test.
+# Checks docs/cases.md: every test and invariant that it names exists and carries the number of its kind, and no kind is without
+# a test.
 # shellcheck disable=SC2016 # the backticks are those of the table
 set -euo pipefail
 
@@ -8,6 +9,7 @@ table=docs/cases.md
 kinds=21
 wrong=0
 tests=0
+invariants=0
 
 complain() {
   echo "cases: $*" >&2
@@ -31,9 +33,13 @@ for ((n = 1; n <= kinds; n++)); do
       complain "$name in $file does not carry $kind"
     fi
   done < <(grep -oE '`[a-z][^`]*\.rs` `[a-z0-9_-]+`' <<<"$row" | tr -d '`')
+  while read -r file; do
+    grep -q "^//! Kinds .*\b$kind\b" "$file" 2>/dev/null || complain "$file is not there or does not carry $kind"
+    invariants=$((invariants + 1))
+  done < <(grep -oE '`crates/tenure-sim/src/invariants/[a-z]+\.rs`' <<<"$row" | tr -d '`')
   ((found)) || complain "$kind has no test"
   tests=$((tests + found))
 done
 
 ((wrong == 0)) || exit 1
-echo "cases: $kinds kinds, guarded in $tests places"
+echo "cases: $kinds kinds, guarded in $tests places, and by $invariants mentions of the simulator's invariants"

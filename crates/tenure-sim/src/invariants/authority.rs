@@ -1,5 +1,7 @@
 //! Work runs only between a confirmed grant and its deadline; one run per term; the stop signal comes a stop budget
 //! before the work is cut off.
+//!
+//! Kinds of `docs/cases.md`: K01, K02.
 
 use super::ledger::{Account, Ledger};
 use super::{Holds, Invariant, Verdict, require};

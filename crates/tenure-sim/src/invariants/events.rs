@@ -1,4 +1,6 @@
 //! What a candidate does reads (elected, stopped)*: in pairs, in order, nothing before a grant or after the end.
+//!
+//! Kinds of `docs/cases.md`: K16.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

@@ -1,4 +1,6 @@
 //! Fenced writes are linearizable: no write of an older term is let in after a newer one's first.
+//!
+//! Kinds of `docs/cases.md`: K19.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

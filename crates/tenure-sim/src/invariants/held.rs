@@ -1,6 +1,8 @@
 //! Work acts only while the store surely keeps the lease for its term: nobody else could take it.
 //!
 //! Stronger than "no overlap", which needs somebody else who is quick enough.
+//!
+//! Kinds of `docs/cases.md`: K02, K04.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

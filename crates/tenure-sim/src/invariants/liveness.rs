@@ -1,5 +1,7 @@
 //! Somebody leads within a stated bound once faults end; a crash is followed by a successor within
 //! `ttl + g + poll_every`.
+//!
+//! Kinds of `docs/cases.md`: K08, K10, K18.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

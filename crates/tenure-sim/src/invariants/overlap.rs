@@ -1,4 +1,6 @@
 //! No two terms' work overlap in true time.
+//!
+//! Kinds of `docs/cases.md`: K01, K03, K05, K07.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

@@ -1,4 +1,6 @@
 //! A release goes out only after the work has ended, and no renewal after the end of a term.
+//!
+//! Kinds of `docs/cases.md`: K07, K11.
 
 use tenure_core::machine::Call;
 

@@ -1,4 +1,6 @@
 //! Renewing goes on until the work has ended: no error ends the loop.
+//!
+//! Kinds of `docs/cases.md`: K10.
 
 use tenure_core::machine::Call;
 

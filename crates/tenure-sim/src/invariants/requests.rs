@@ -1,4 +1,6 @@
 //! Requests per candidate stay within a budget, and a crowd's bids are spread.
+//!
+//! Kinds of `docs/cases.md`: K20.
 
 use tenure_core::machine::Call;
 

@@ -1,4 +1,6 @@
 //! Stopping in any state ends in time, and leaves no record that could have been released.
+//!
+//! Kinds of `docs/cases.md`: K06, K11.
 
 use tenure_core::Released;
 use tenure_core::machine::Release;

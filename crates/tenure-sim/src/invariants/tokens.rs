@@ -1,4 +1,6 @@
 //! Tokens rise with each grant, and stay the same over a term.
+//!
+//! Kinds of `docs/cases.md`: K19.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};

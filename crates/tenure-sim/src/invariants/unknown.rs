@@ -1,4 +1,6 @@
 //! No unknown outcome extends a deadline or starts a term.
+//!
+//! Kinds of `docs/cases.md`: K02, K11.
 
 use super::ledger::Ledger;
 use super::{Holds, Invariant, Verdict, require};
