@@ -10,7 +10,7 @@ use tenure::{LeaseName, LeaseRecord, LeaseStore};
 
 use crate::args::{Format, Global, StatusArgs};
 use crate::ask::{ask, in_time, one_name};
-use crate::{exit, output};
+use crate::{exit, logging, output};
 
 /// Time between two looks of `--watch`: as often as a person reads it.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -19,10 +19,18 @@ pub(crate) fn status(global: &Global, args: &StatusArgs) -> u8 {
     ask(global, |store| async move {
         let name = one_name(args.lease.as_ref(), global)?;
         loop {
-            let (shown, code) = look(&store, name).await?;
-            if args.watch && stdout().is_terminal() {
-                // Clears the screen and starts at the top.
-                output::line("\x1b[2J\x1b[H")?;
+            let (shown, code) = match look(&store, name).await {
+                // Whoever watches wants to see it come back, and must not take what was shown before for the truth.
+                Err(error) if args.watch => {
+                    clear_screen()?;
+                    logging::failure(global, &error);
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                    continue;
+                }
+                looked => looked?,
+            };
+            if args.watch {
+                clear_screen()?;
             }
             match shown.print(global.output).map_err(anyhow::Error::from) {
                 Err(error) if output::is_closed(&error) => return Ok(code),
@@ -34,6 +42,11 @@ pub(crate) fn status(global: &Global, args: &StatusArgs) -> u8 {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
     })
+}
+
+/// Starts at the top of an empty screen, where there is one.
+fn clear_screen() -> std::io::Result<()> {
+    if stdout().is_terminal() { output::line("\x1b[2J\x1b[H") } else { Ok(()) }
 }
 
 /// What the store says now, and the exit code that goes with it.

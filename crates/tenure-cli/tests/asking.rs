@@ -4,6 +4,8 @@
 
 mod bench;
 
+use std::io::BufRead;
+
 use bench::{Bench, Running, text, until};
 use serde_json::Value;
 
@@ -45,6 +47,20 @@ fn status_tells_who_leads_and_by_its_exit_code_whether() {
     assert_eq!(json(&all.stdout).as_array().unwrap().len(), 1);
     let words = text(&bench.output(&["status", "nightly"]).stdout);
     assert!(words.starts_with("nightly: worker-7 leads under token 1 since "), "{words}");
+}
+
+#[test]
+fn status_is_shown_again_and_again_until_nobody_reads_it() {
+    let bench = Bench::new();
+    let mut command = bench.tenure(&["status", "nightly", "--watch"]);
+    command.stdout(std::process::Stdio::piped());
+    let mut watching = Running::start(command);
+    let mut lines = std::io::BufReader::new(watching.0.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    assert_eq!(lines.next().as_deref(), Some("nightly: nobody leads"));
+    let _leader = leading(&bench);
+    assert!(lines.any(|line| line.starts_with("nightly: worker-7 leads under token 1")));
+    drop(lines);
+    assert_eq!(watching.code(), 0, "as of the last look");
 }
 
 /// K21.
