@@ -206,3 +206,20 @@ impl Drop for Shown<'_> {
         self.candidacy.set_leading(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_does_not_tick_is_stuck_until_it_does() {
+        let candidacy = Candidacy::new(&LeaseName::new("nightly").unwrap()).unwrap();
+        candidacy.sees(Arc::new(tenure::MemoryStore::new()));
+        assert!(!candidacy.is_stuck() && candidacy.is_ready());
+        let long_ago = SystemClock.now().since_origin() - STUCK_AFTER - TICK;
+        candidacy.ticked.store(u64::try_from(long_ago.as_millis()).unwrap(), Ordering::Relaxed);
+        assert!(candidacy.is_stuck() && !candidacy.is_ready());
+        candidacy.tick();
+        assert!(!candidacy.is_stuck());
+    }
+}
