@@ -19,6 +19,8 @@ pub struct Ledger {
     pub holder_token: u64,
     /// When the holder's term was granted.
     pub granted_at: Nanos,
+    /// When the store's clock stepped last: what had run out may have come back.
+    pub stepped_at: Nanos,
     /// Since when nothing goes wrong.
     pub calm_since: Option<Nanos>,
     /// The technology.
@@ -78,7 +80,7 @@ impl Ledger {
     /// Accounts of candidates with these times; whether each leaves the lease to run out when its work has finished.
     pub fn new(candidates: impl Iterator<Item = (Times, bool)>, store: StoreKind) -> Self {
         let accounts = candidates.map(|(times, holds)| Account::new(times, holds)).collect();
-        Self { accounts, hold: None, holder_token: 0, granted_at: 0, calm_since: None, store }
+        Self { accounts, hold: None, holder_token: 0, granted_at: 0, stepped_at: 0, calm_since: None, store }
     }
 
     /// Enters what was seen.
@@ -91,6 +93,7 @@ impl Ledger {
             }
             // What lies there now was put there by the failover.
             Event::Fault(Fault::FailedOver) => self.granted_at = seen.at,
+            Event::Fault(Fault::ClockStepped) => self.stepped_at = seen.at,
             Event::Decided(Change::Repeated { token, .. }) => self.holder_token = token,
             _ => self.accounts[seen.c].enter(seen),
         }

@@ -65,8 +65,11 @@ fn leaves_nothing(ledger: &Ledger, account: &Account, seen: &Seen, cause: Why, r
     let given_up = match release {
         // Said so: it was tried, and could not be confirmed.
         Release::Failed(_) => return Ok(()),
-        // Another term of the same candidate, by a bid that came late.
-        Release::Done(Released::NotHeld) => ledger.holder_token != account.token,
+        // Another term of the same candidate, by a bid that came late; or one that had run out, and that a clock which was set
+        // back after the answer was decided has brought back.
+        Release::Done(Released::NotHeld) => {
+            ledger.holder_token != account.token || ledger.stepped_at >= account.last_decided
+        }
         Release::Done(Released::Freed) | Release::NotNeeded => false,
     };
     let left_to_run_out = account.elected && (account.gone || cause == Why::Finished && account.holds_on_finish);
