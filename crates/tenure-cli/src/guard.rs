@@ -7,7 +7,8 @@
 //! and what the program had started falls to tenure, which kills it. For the case that both are killed there is a [`warden`]
 //! where the kernel lets us have a control group.
 //!
-//! It does nothing else: no runtime, no store, no thread, until there is a lease to free.
+//! It is there before its term: what takes time is done while tenure waits. It does nothing else: no runtime, no store, no
+//! thread, until there is a lease to free.
 
 mod cgroup;
 mod orders;
@@ -30,10 +31,10 @@ use rustix::time::{
 };
 
 use cgroup::Cgroup;
-pub(crate) use orders::{Lines, Order, Report, Start};
+pub(crate) use orders::{Environment, Lines, Order, Report, Start};
 use orders::{Orders, Reports};
 use tenure::clock::{Clock, SystemClock};
-use tree::Tree;
+use tree::Waiting;
 pub(crate) use warden::Ward;
 
 use crate::exit;
@@ -103,9 +104,16 @@ fn guard(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let parent = getppid();
     let ended = tree::word_of_children()?;
     outlive_stop_signals()?;
-    let Some(start) = orders.start()? else { return Ok(()) };
     let program: Vec<OsString> = arguments.skip_while(|argument| argument == PROGRAM).collect();
-    let mut tree = match Tree::start(&program, group, cgroup) {
+    // Before there is a term, so that the term need not wait for it.
+    let waiting = Waiting::start(&program, group, cgroup);
+    let Some(start) = orders.start()? else {
+        if let Ok(waiting) = waiting {
+            waiting.give_up();
+        }
+        return Ok(());
+    };
+    let mut tree = match waiting.and_then(|waiting| waiting.begin(&start.environment)) {
         Ok(tree) => tree,
         Err(error) => {
             return reports.send(&Report::NotStarted(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));

@@ -106,6 +106,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn perform(mut self) -> (Outcome, Option<u64>) {
+        self.session.prepare();
         let candidacy = self.session.candidacy();
         if let Some(candidacy) = candidacy {
             tokio::spawn(candidacy.clone().keep_ticking());
@@ -174,6 +175,7 @@ impl Run<'_> {
     /// Contends, and runs the program of each term, until there is an outcome.
     async fn campaign(&mut self, election: &Election, gate: &Arc<Gate>) -> Outcome {
         loop {
+            self.session.prepare();
             let over = self.contend(election, gate).await;
             self.bury().await;
             let session = self.session;

@@ -70,17 +70,13 @@ fn a_tenure_that_is_killed_takes_the_whole_tree_with_it_and_the_next_one_starts_
     let bench = Bench::new();
     let leader = Leader::start(&bench, &["--ttl", "60s"]);
     let mut next = Running::start(bench.run(&["--ttl", "60s"], "exit 3"));
-    until("the next one waits", || !children(next.pid().as_raw_nonzero().get()).is_empty() || is_waiting(&bench));
+    until("the next one waits", || !children(next.pid().as_raw_nonzero().get()).is_empty());
     leader.tenure.signal(Signal::KILL);
     let killed = Instant::now();
     until("the tree is dead", || leader.is_tree_dead());
     assert_eq!(next.code(), 3);
     // Milliseconds on an idle machine; without the guard it would be the ttl.
     assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
-}
-
-fn is_waiting(bench: &Bench) -> bool {
-    bench.output(&["status", "nightly"]).status.success()
 }
 
 /// K21.
@@ -106,6 +102,35 @@ fn a_guard_that_is_killed_takes_the_program_with_it_and_tenure_kills_the_rest() 
     assert_eq!(leader.tenure.code(), 137, "as a program that was killed");
     assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
     assert_eq!(bench.run(&["--try"], "true").status().unwrap().code(), Some(0), "the lease is free");
+}
+
+#[test]
+fn a_guard_that_is_killed_before_its_term_is_replaced() {
+    let bench = Bench::new();
+    let mut leader = Running::start(bench.run(&["--ttl", "60s"], "until [ -e go ]; do sleep 0.01; done"));
+    until("it leads", || bench.output(&["status", "nightly"]).status.success());
+    let mut next = Running::start(bench.run(&["--ttl", "60s"], "exit 3"));
+    let next_pid = next.pid().as_raw_nonzero().get();
+    until("the guard is there before the term", || children(next_pid).iter().any(|guard| !children(*guard).is_empty()));
+    for guard in children(next_pid) {
+        kill(guard, Signal::KILL);
+    }
+    fs::write(bench.path("go"), "").unwrap();
+    assert_eq!((leader.code(), next.code()), (0, 3));
+}
+
+#[test]
+fn who_is_killed_while_it_waits_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let _leader = Running::start(bench.run(&["--ttl", "60s"], "while :; do sleep 0.01; done"));
+    until("it leads", || bench.output(&["status", "nightly"]).status.success());
+    let waiting = Running::start(bench.run(&["--ttl", "60s"], "exit 3"));
+    let guards = || children(waiting.pid().as_raw_nonzero().get());
+    until("the guard and its stage are there", || guards().iter().any(|guard| !children(*guard).is_empty()));
+    let guard = guards()[0];
+    let stage = children(guard)[0];
+    waiting.signal(Signal::KILL);
+    until("all are gone", || !is_alive(guard) && !is_alive(stage));
 }
 
 #[test]

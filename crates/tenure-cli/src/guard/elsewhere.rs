@@ -12,7 +12,11 @@ pub(crate) struct Start {
     pub(crate) grant: Grant,
     pub(crate) deadline: Duration,
     pub(crate) free: bool,
+    pub(crate) environment: Environment,
 }
+
+/// Variables, and their values.
+pub(crate) type Environment = Vec<(String, String)>;
 
 /// Never.
 pub(crate) fn if_asked() -> Option<u8> {

@@ -23,7 +23,12 @@ pub(crate) struct Start {
     pub(crate) deadline: Duration,
     /// Whether to free the lease when tenure is gone.
     pub(crate) free: bool,
+    /// What the program is told of its term, in its environment.
+    pub(crate) environment: Environment,
 }
+
+/// Variables, and their values.
+pub(crate) type Environment = Vec<(String, String)>;
 
 /// What tenure tells the guard later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +56,7 @@ impl Start {
         let line = json!({
             "store": self.store.expose(), "name": grant.name.as_str(), "candidate": grant.candidate.as_str(),
             "token": grant.token.value(), "ttl_ns": nanos(grant.ttl), "receipt": grant.receipt.as_str(),
-            "deadline_ns": nanos(self.deadline), "free": self.free,
+            "deadline_ns": nanos(self.deadline), "free": self.free, "environment": self.environment,
         });
         format!("{line}\n")
     }
@@ -68,6 +73,7 @@ impl Start {
             grant: grant.with_receipt(Receipt::new(text("receipt")?)),
             deadline: time("deadline_ns")?,
             free: value["free"].as_bool()?,
+            environment: serde_json::from_value(value["environment"].clone()).ok()?,
         })
     }
 }
@@ -239,10 +245,13 @@ mod tests {
             grant: grant.with_receipt(Receipt::new("17")),
             deadline: Duration::from_secs(90),
             free: true,
+            environment: vec![("TENURE_NAME".to_owned(), "a \"b\"\n".to_owned())],
         };
-        let heard = Start::parse(start.line().trim_end()).unwrap();
+        let line = start.line();
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "one line");
+        let heard = Start::parse(line.trim_end()).unwrap();
         assert_eq!((heard.store, heard.grant), (start.store, start.grant));
-        assert_eq!((heard.deadline, heard.free), (start.deadline, true));
+        assert_eq!((heard.deadline, heard.free, heard.environment), (start.deadline, true, start.environment));
         let order = Order::Deadline(Duration::from_nanos(7));
         assert_eq!(Order::parse(order.line().trim_end()), Some(order));
         for report in

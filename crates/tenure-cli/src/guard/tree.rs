@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -12,12 +13,22 @@ use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::pipe;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait, waitpid};
 
 use super::cgroup::Cgroup;
-use super::stage;
+use super::orders::Environment;
+use super::stage::{self, Stage};
 use crate::run::descendants;
 use crate::run::tree::End;
+
+/// A stage that waits for its term.
+pub(super) struct Waiting {
+    stage: Pid,
+    word: File,
+    errors: File,
+    own_group: bool,
+    cgroup: Option<Cgroup>,
+}
 
 pub(super) struct Tree {
     program: Pid,
@@ -31,32 +42,59 @@ pub(super) struct Tree {
 /// Time between two rounds of killing.
 const ROUND: Duration = Duration::from_micros(500);
 
-impl Tree {
-    /// Starts `program` in the process group `group`, or in one of its own for 0, and in `cgroup`, if there is one; returns
-    /// when it runs.
+impl Waiting {
+    /// Starts what will be `program`, in the process group `group`, or in one of its own for 0, and in `cgroup`, if there is
+    /// one.
     pub(super) fn start(program: &[OsString], group: i32, cgroup: Option<Cgroup>) -> io::Result<Self> {
+        let (word, to_stage) = pipe()?;
         let (errors, to_errors) = pipe()?;
+        fcntl_setfd(&to_stage, FdFlags::CLOEXEC)?;
         fcntl_setfd(&errors, FdFlags::CLOEXEC)?;
+        let stage = Stage {
+            guard: getpid(),
+            word: word.as_raw_fd(),
+            errors: to_errors.as_raw_fd(),
+            group,
+            cgroup: cgroup.as_ref(),
+        };
         let mut command = Command::new("/proc/self/exe");
-        let errors_number = to_errors.as_fd().as_raw_fd();
-        command.args(stage::arguments(getpid(), errors_number, cgroup.as_ref())).args(program).process_group(group);
+        command.args(stage.arguments()).args(program);
         // Under its own name from the beginning: the stage is nothing that lasts.
         if let Some(name) = program.first() {
             command.arg0(name);
         }
-        let child = command.spawn()?;
-        drop(to_errors);
+        let pid = i32::try_from(command.spawn()?.id()).ok().and_then(Pid::from_raw);
+        let stage = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
+        Ok(Self { stage, word: to_stage.into(), errors: errors.into(), own_group: group == 0, cgroup })
+    }
+
+    /// Lets it become the program, and returns when that runs.
+    pub(super) fn begin(mut self, environment: &Environment) -> io::Result<Tree> {
+        self.word.write_all(stage::word(environment).as_bytes())?;
         let mut error = String::new();
         // Ends when the stage has become the program, or is gone.
-        std::fs::File::from(errors).read_to_string(&mut error)?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let program = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
+        self.errors.read_to_string(&mut error)?;
         match error.parse() {
             Ok(errno) => Err(io::Error::from_raw_os_error(errno)),
-            Err(_) => Ok(Self { program, own_group: group == 0, cgroup, end: None, alive: true }),
+            Err(_) => {
+                let Self { stage, own_group, cgroup, .. } = self;
+                Ok(Tree { program: stage, own_group, cgroup, end: None, alive: true })
+            }
         }
     }
 
+    /// There is no term: nothing is left of it.
+    pub(super) fn give_up(self) {
+        let Self { stage, cgroup, word, .. } = self;
+        drop(word);
+        let _ = waitpid(Some(stage), WaitOptions::empty());
+        if let Some(cgroup) = cgroup {
+            cgroup.remove();
+        }
+    }
+}
+
+impl Tree {
     pub(super) fn program(&self) -> Pid {
         self.program
     }

@@ -22,7 +22,7 @@ const LONGEST_START: Duration = Duration::from_secs(5);
 
 /// The guard of one program.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(crate) struct Guarded {
     guard: Pid,
     orders: File,
     reports: Lines,
@@ -32,19 +32,19 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Makes `command`, which says what the program is and its environment, a guard's, starts it, and returns when the
-    /// program runs.
+    /// Starts a guard for `command`, which says what the program is and what of the environment it shall not have. The program
+    /// does not run yet.
     ///
     /// # Errors
     ///
     /// The system's own, when nothing was started.
-    pub(super) fn start(command: &Command, own_group: bool, start: &Start) -> io::Result<(Self, Pid)> {
+    pub(crate) fn prepare(command: &Command, own_group: bool) -> io::Result<Self> {
         let (orders, to_guard) = pipe()?;
         let (from_guard, reports) = pipe()?;
         fcntl_setfd(&to_guard, FdFlags::CLOEXEC)?;
         fcntl_setfd(&from_guard, FdFlags::CLOEXEC)?;
         fcntl_setfl(&from_guard, OFlags::NONBLOCK)?;
-        let mut ward = Ward::create()?;
+        let ward = Ward::create()?;
         let group = (!own_group).then(getpgrp);
         let mut guard = Command::new("/proc/self/exe");
         guard
@@ -53,11 +53,8 @@ impl Guarded {
             .arg(command.get_program())
             .args(command.get_args())
             .process_group(0);
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => guard.env(name, value),
-                None => guard.env_remove(name),
-            };
+        for (name, _) in command.get_envs().filter(|(_, value)| value.is_none()) {
+            guard.env_remove(name);
         }
         let child = guard.spawn()?;
         drop((orders, reports));
@@ -66,31 +63,40 @@ impl Guarded {
         }
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let guard = pid.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
-        let mut guarded = Self {
-            guard,
-            orders: File::from(to_guard),
-            reports: Lines::of(from_guard),
-            deadline: start.deadline,
-            ward: None,
-        };
-        match guarded.begin(start) {
-            Ok(program) => {
+        Ok(Self { guard, orders: File::from(to_guard), reports: Lines::of(from_guard), deadline: Duration::ZERO, ward })
+    }
+
+    /// Whether it is still there, as far as can be seen: it may have been killed while it waited.
+    pub(crate) fn is_there(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut pipe = [PollFd::from_borrowed_fd(self.reports.as_fd(), PollFlags::IN)];
+        matches!(poll(&mut pipe, Some(&at_once)), Ok(0))
+    }
+
+    /// Begins the term, and returns when the program runs.
+    ///
+    /// # Errors
+    ///
+    /// The system's own, when the program was not started.
+    pub(super) fn start(&mut self, start: &Start) -> io::Result<Pid> {
+        let begun = self.begin(start);
+        match &begun {
+            Ok(_) => {
                 // Beside the program, which need not wait for it.
-                if let Some(Err(error)) = ward.as_mut().map(Ward::start_warden) {
+                if let Some(Err(error)) = self.ward.as_mut().map(Ward::start_warden) {
                     tracing::warn!(%error, "there is no warden: what leaves the program outlives tenure and its guard");
                 }
-                guarded.ward = ward;
-                Ok((guarded, program))
             }
-            Err(error) => {
-                let _ = kill_process(guard, Signal::KILL);
-                let _ = waitpid(Some(guard), WaitOptions::empty());
-                Err(error)
+            Err(_) => {
+                let _ = kill_process(self.guard, Signal::KILL);
+                let _ = waitpid(Some(self.guard), WaitOptions::empty());
             }
         }
+        begun
     }
 
     fn begin(&mut self, start: &Start) -> io::Result<Pid> {
+        self.deadline = start.deadline;
         self.orders.write_all(start.line().as_bytes())?;
         fcntl_setfl(&self.orders, OFlags::NONBLOCK)?;
         let until = Instant::now() + LONGEST_START;

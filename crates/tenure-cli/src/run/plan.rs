@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stdin};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -90,6 +91,16 @@ impl Plan {
             guard: args.guard == Switch::On && cfg!(target_os = "linux"),
             own_group: !stdin().is_terminal(),
         })
+    }
+
+    /// The program, with nothing of how to reach the store in its environment.
+    pub(crate) fn program(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TENURE_")) {
+            command.env_remove(name);
+        }
+        command
     }
 
     /// Serves HTTP where that was asked for.

@@ -4,7 +4,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use tenure::{CancellationToken, Term};
 use tokio::sync::{Notify, watch};
 
+use super::guarded::Guarded;
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::signals::Received;
@@ -25,6 +25,8 @@ pub(crate) struct Session {
     site: Option<Site>,
     /// Ends the campaign.
     pub(crate) shutdown: CancellationToken,
+    /// The guard of the term to come.
+    ready: RefCell<Option<Guarded>>,
     tree: RefCell<Option<Tree>>,
     term: RefCell<Option<Term>>,
     alive: watch::Sender<bool>,
@@ -58,6 +60,7 @@ impl Session {
             site,
             resigned: Cell::new(false),
             shutdown: CancellationToken::new(),
+            ready: RefCell::new(None),
             tree: RefCell::new(None),
             term: RefCell::new(None),
             alive: watch::Sender::new(false),
@@ -90,15 +93,33 @@ impl Session {
         self.resigned.get()
     }
 
-    /// Starts the program of `term`, under a guard that is told `guard`, if one is wanted.
+    /// Starts a guard for the next term, if one is wanted: what takes time is done when the term comes. One that cannot be
+    /// started now is tried again then.
+    pub(crate) fn prepare(&self) {
+        let mut ready = self.ready.borrow_mut();
+        if self.plan.guard && ready.is_none() {
+            *ready = Guarded::prepare(&self.plan.program(), self.plan.own_group).ok();
+        }
+    }
+
+    /// Starts the program of `term`, under its guard if it has one.
     ///
     /// # Errors
     ///
     /// The system's own, when nothing was started.
-    pub(crate) fn start(&self, command: &mut Command, term: Term, guard: Option<&Start>) -> std::io::Result<()> {
+    pub(crate) fn start(&self, start: &Start, term: Term) -> std::io::Result<()> {
         self.ended_leading.set(None);
         self.resigned.set(false);
-        let tree = Tree::start(command, self.plan.own_group, guard)?;
+        let mut program = self.plan.program();
+        let tree = if self.plan.guard {
+            let guard = match self.ready.take().filter(Guarded::is_there) {
+                Some(guard) => guard,
+                None => Guarded::prepare(&program, self.plan.own_group)?,
+            };
+            Tree::start_guarded(guard, self.plan.own_group, start)?
+        } else {
+            Tree::start(program.envs(start.environment.iter().map(|(name, value)| (name, value))), self.plan.own_group)?
+        };
         *self.tree.borrow_mut() = Some(tree);
         *self.term.borrow_mut() = Some(term);
         self.alive.send_replace(true);

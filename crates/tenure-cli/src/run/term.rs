@@ -2,7 +2,6 @@
 
 use std::future::pending;
 use std::io;
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -14,7 +13,7 @@ use super::outcome::Outcome;
 use super::plan::Plan;
 use super::session::{Program, Session};
 use crate::exit;
-use crate::guard::Start;
+use crate::guard::{Environment, Start};
 use crate::serve::Shown;
 
 /// Longest time that a cut-off blocks for the kernel to carry out a KILL. What is left then is still waited for before
@@ -140,35 +139,32 @@ fn start(session: &Session, gate: &Gate, lead: &Leadership) -> Result<(), Outcom
     let interrupted = || Outcome::failed(anyhow::anyhow!("the grant of this term is not known"));
     let grant = gate.granted().filter(|grant| grant.token == lead.token()).ok_or_else(interrupted)?;
     let plan = &session.plan;
-    let mut command = command(plan, &grant, &gate.kind()).ok_or_else(interrupted)?;
-    let guard = plan.guard.then(|| Start {
+    let environment = environment(&grant, gate.kind());
+    let start = Start {
         store: plan.store.clone(),
         deadline: latest(lead, plan.kill_room),
         free: plan.on_finish == OnFinish::Release && plan.min_hold.is_zero(),
+        environment,
         grant,
-    });
-    session.start(&mut command, lead.term(), guard.as_ref()).map_err(|error| {
+    };
+    session.start(&start, lead.term()).map_err(|error| {
         let code = code_of(&error, plan);
         let error = anyhow::Error::new(error).context(format!("cannot run {}", plan.command[0].display()));
         Outcome::Failed { code, error }
     })
 }
 
-/// The program with its environment: what it may want to know about its term, and nothing of how to reach the store.
-fn command(plan: &Plan, grant: &Grant, store_kind: &str) -> Option<Command> {
-    let (program, arguments) = plan.command.split_first()?;
-    let mut command = Command::new(program);
-    command.args(arguments);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TENURE_")) {
-        command.env_remove(name);
-    }
-    command
-        .env("TENURE_NAME", grant.name.as_str())
-        .env("TENURE_CANDIDATE", grant.candidate.as_str())
-        .env("TENURE_TOKEN", grant.token.to_string())
-        .env("TENURE_TTL_MS", grant.ttl.as_millis().to_string())
-        .env("TENURE_STORE_KIND", store_kind);
-    Some(command)
+/// What the program may want to know about its term.
+fn environment(grant: &Grant, store_kind: String) -> Environment {
+    [
+        ("TENURE_NAME", grant.name.to_string()),
+        ("TENURE_CANDIDATE", grant.candidate.to_string()),
+        ("TENURE_TOKEN", grant.token.to_string()),
+        ("TENURE_TTL_MS", grant.ttl.as_millis().to_string()),
+        ("TENURE_STORE_KIND", store_kind),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }
 
 /// As a shell has it: 127 when there is no such program, 126 when it is there but cannot be run. Where the system has no

@@ -46,20 +46,14 @@ pub(crate) enum End {
 const ROUND: Duration = Duration::from_micros(500);
 
 impl Tree {
-    /// Starts `command`, which leads a process group of its own if `own_group` says so, under a guard that is told
-    /// `guard`, if one is wanted.
+    /// Starts `command`, which leads a process group of its own if `own_group` says so, as a child of this process.
     ///
     /// # Errors
     ///
     /// The system's own, when nothing was started.
-    pub(crate) fn start(command: &mut Command, own_group: bool, guard: Option<&Start>) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command, own_group: bool) -> io::Result<Self> {
         use std::os::unix::process::CommandExt;
-        let mut strangers = descendants::children_of_this_process();
-        if let Some(start) = guard {
-            let (guard, program) = Guarded::start(command, own_group, start)?;
-            strangers.extend(guard.warden());
-            return Ok(Self::of(program, Some(guard), own_group, strangers));
-        }
+        let strangers = descendants::children_of_this_process();
         if own_group {
             command.process_group(0);
         }
@@ -68,6 +62,19 @@ impl Tree {
         let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let program = program.ok_or_else(|| io::Error::other("the system gave a process the number 0"))?;
         Ok(Self::of(program, None, own_group, strangers))
+    }
+
+    /// Starts the program of `guard`, which is told `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn start_guarded(mut guard: Guarded, own_group: bool, start: &Start) -> io::Result<Self> {
+        let mut strangers = descendants::children_of_this_process();
+        strangers.remove(&guard.pid());
+        let program = guard.start(start)?;
+        strangers.extend(guard.warden());
+        Ok(Self::of(program, Some(guard), own_group, strangers))
     }
 
     fn of(program: Pid, guard: Option<Guarded>, own_group: bool, strangers: HashSet<Pid>) -> Self {
@@ -119,6 +126,11 @@ impl Tree {
 
     /// Takes note of processes that have ended. What comes to light meanwhile is killed too, if the tree is.
     pub(crate) fn reap(&mut self) {
+        // What lives now came after it.
+        if !self.alive {
+            while matches!(wait(WaitOptions::NOHANG), Ok(Some(_)) | Err(Errno::INTR)) {}
+            return;
+        }
         loop {
             let ended = wait(WaitOptions::NOHANG);
             // What the guard told came before its own end.

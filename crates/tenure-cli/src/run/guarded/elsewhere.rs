@@ -11,11 +11,19 @@ use crate::guard::Start;
 
 /// The guard of one program; here there is none.
 #[derive(Debug)]
-pub(super) enum Guarded {}
+pub(crate) enum Guarded {}
 
 impl Guarded {
-    pub(super) fn start(_: &Command, _: bool, _: &Start) -> io::Result<(Self, Pid)> {
+    pub(crate) fn prepare(_: &Command, _: bool) -> io::Result<Self> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn start(&mut self, _: &Start) -> io::Result<Pid> {
+        match *self {}
     }
 
     pub(super) fn pid(&self) -> Pid {
