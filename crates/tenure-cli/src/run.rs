@@ -115,6 +115,8 @@ impl Run<'_> {
             Ok(store) => candidacy.map_or(store.clone(), |candidacy| candidacy.sees(store)),
             Err(outcome) => return (outcome, None),
         };
+        // Never closed: this process is about to end anyway, and SQLite would first copy its log and wait for the disk.
+        std::mem::forget(store.clone());
         let gate = Arc::new(Gate::new(store, self.session.alive()));
         let outcome = match self.election(&gate) {
             Ok(election) => {

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use crate::campaign::{Command, Published};
 use crate::clock::Moment;
 use crate::election::Shared;
-use crate::machine::{Action, Answer, Attempt, Call, Cause, Input, Jitter, Machine};
+use crate::machine::{Action, Answer, Attempt, Call, Cause, Input, Jitter, Machine, Standing};
 use crate::tasks::Tasks;
 use crate::{Acquired, Bid, CandidateId, Grant, LossReason, OverrunPolicy, StoreError, WakeUp};
 
@@ -44,6 +44,9 @@ pub(crate) struct Driver {
 
 /// Two readings of the same clock pair differ by scheduling noise; less than this is no suspend.
 const SHORTEST_SUSPEND: Duration = Duration::from_millis(10);
+
+/// A term that lasts longer than this watches its own record: what somebody removes before is noticed by the next renewal.
+const SHORT_TERM: Duration = Duration::from_millis(50);
 
 impl Driver {
     pub(crate) async fn run(mut self) {
@@ -147,18 +150,33 @@ impl Driver {
             tracing::info!(target: "tenure", lease = %self.shared.name, ?slept, "the host was suspended");
             actions = self.machine.step(self.shared.clock.now(), jitter, Input::Suspended(slept));
         }
-        let held = matches!(&input, Input::Answer(Attempt { call: Call::Bid, .. }, _));
+        let answered = matches!(&input, Input::Answer(Attempt { call: Call::Bid, .. }, _));
         self.note_vacancy(&input);
         actions.extend(self.machine.step(self.shared.clock.now(), jitter, input));
         let mut update = Update::default();
         for action in actions {
             self.perform(action, &mut update);
         }
-        // Only now: an uncontended bid needs no watch, and is the common case of a short command.
-        if held && self.hints.is_none() && self.machine.end().is_none() {
-            self.hints = Some(self.shared.store.watch(&self.shared.name));
+        if answered && self.hints.is_none() && self.machine.end().is_none() {
+            self.hints = Some(self.watch());
         }
         self.publish(update);
+    }
+
+    /// A follower's hints from now on. A leader whose first bid won needs them for the rare case that somebody takes its record
+    /// away, and may have ended before they could be of use: a watch costs connections and threads, and many terms are short.
+    fn watch(&self) -> BoxStream<'static, WakeUp> {
+        let (store, name) = (self.shared.store.clone(), self.shared.name.clone());
+        if matches!(self.machine.standing(), Standing::Following) {
+            return store.watch(&name);
+        }
+        let (clock, at) = (self.shared.clock.clone(), self.shared.clock.now() + SHORT_TERM);
+        stream::once(async move {
+            clock.sleep_until(at).await;
+            store.watch(&name)
+        })
+        .flatten()
+        .boxed()
     }
 
     /// A lease is free from the first hint on, until somebody is seen to hold it.
