@@ -27,6 +27,10 @@ pub(crate) enum Harm {
     Pause,
     /// A server is killed, and started again after so long.
     Restart,
+    /// The member that leads the store's own cluster is frozen for so long.
+    PauseLeader,
+    /// It is killed, and started again after so long.
+    RestartLeader,
     /// The database is locked by somebody else for so long.
     Lock,
 }
@@ -41,14 +45,18 @@ impl Harm {
         } else {
             kinds.extend([Mode::Silent, Mode::Cut, Mode::LoseAnswers, Mode::LoseRequests].map(Self::Network));
             kinds.extend([Mode::DelayAnswers(delay), Mode::DelayRequests(delay)].map(Self::Network));
+            kinds.push(Self::Network(Mode::CutEvery(random.u32(2..6))));
             kinds.extend([Self::HalfOpen, Self::Pause, Self::Restart]);
+            if target.has_leader() {
+                kinds.extend([Self::PauseLeader, Self::RestartLeader].repeat(2));
+            }
         }
         kinds[random.usize(..kinds.len())]
     }
 
     /// Whether it befalls the store, and not one candidate.
     pub(crate) fn hits_everybody(self) -> bool {
-        matches!(self, Self::Pause | Self::Restart | Self::Lock)
+        matches!(self, Self::Pause | Self::Restart | Self::PauseLeader | Self::RestartLeader | Self::Lock)
     }
 
     /// How it is shown.
@@ -96,17 +104,18 @@ impl Harm {
                 tokio::time::sleep(lasts).await;
             }
             Self::Pause => {
-                let name = one_of(&candidates.target.servers, random);
-                server("pause", &name).await;
-                tokio::time::sleep(lasts).await;
-                server("resume", &name).await;
+                pause(&one_of(&candidates.target.servers, random), lasts).await;
             }
+            Self::PauseLeader => match candidates.target.leader().await {
+                Some(name) => pause(&name, lasts).await,
+                None => return false,
+            },
+            Self::RestartLeader => match candidates.target.leader().await {
+                Some(name) => restart(&name, lasts).await,
+                None => return false,
+            },
             Self::Restart => {
-                let name = one_of(&candidates.target.servers, random);
-                server("kill", &name).await;
-                tokio::time::sleep(lasts / 2).await;
-                server("start", &name).await;
-                server("wait", &name).await;
+                restart(&one_of(&candidates.target.servers, random), lasts).await;
             }
             Self::Lock => {
                 let options = SqliteConnectOptions::new().filename(candidates.target.file());
@@ -120,6 +129,19 @@ impl Harm {
         }
         true
     }
+}
+
+async fn pause(name: &str, lasts: Duration) {
+    server("pause", name).await;
+    tokio::time::sleep(lasts).await;
+    server("resume", name).await;
+}
+
+async fn restart(name: &str, lasts: Duration) {
+    server("kill", name).await;
+    tokio::time::sleep(lasts / 2).await;
+    server("start", name).await;
+    server("wait", name).await;
 }
 
 fn one_of(names: &[String], random: &mut fastrand::Rng) -> String {

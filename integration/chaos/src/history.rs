@@ -13,7 +13,7 @@
 //! - **Takeover in time**, wherever nothing but the leader's own end was wrong.
 //! - **The register** takes no token after a larger one. What comes late is refused, and counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -68,7 +68,8 @@ pub(crate) struct History {
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<String>,
-    faults: usize,
+    /// How often each kind of harm was done.
+    faults: BTreeMap<String, usize>,
     terms: usize,
     overlaps: usize,
     unfenced_late: usize,
@@ -206,7 +207,10 @@ impl History {
                     largest = largest.max(token);
                 }
                 What::Refused(_) => verdict.late += 1,
-                What::Harm(..) => verdict.faults += 1,
+                What::Harm(ref of, _) => {
+                    let kind = of.split(' ').next().unwrap_or_default();
+                    *verdict.faults.entry(kind.to_owned()).or_default() += 1;
+                }
                 What::Stuck(ref who) => verdict.violations.push(format!("{who} does not stop")),
                 _ => {}
             }
@@ -275,7 +279,7 @@ impl Verdict {
     }
 
     pub(crate) fn faults(&self) -> usize {
-        self.faults
+        self.faults.values().sum()
     }
 
     pub(crate) fn fail(&mut self, what: impl Into<String>) {
@@ -291,8 +295,17 @@ impl fmt::Display for Verdict {
         writeln!(
             f,
             "faults: {}, terms: {}, overlaps: {}, unfenced late writes: {}, writes taken: {}, late writes refused: {}",
-            self.faults, self.terms, self.overlaps, self.unfenced_late, self.taken, self.late,
+            self.faults(),
+            self.terms,
+            self.overlaps,
+            self.unfenced_late,
+            self.taken,
+            self.late,
         )?;
+        let kinds: Vec<_> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        if !kinds.is_empty() {
+            writeln!(f, "of these: {}", kinds.join(", "))?;
+        }
         write_times(f, "takeovers", &self.takeovers)?;
         writeln!(f)?;
         write_times(f, "takeovers with nothing else wrong", &self.undisturbed)?;

@@ -1,8 +1,12 @@
 //! Which store is harmed, how candidates reach it, and what can be done to its servers.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::proxies::Proxy;
@@ -86,10 +90,40 @@ impl Target {
         }
     }
 
+    /// Whether one of several members leads the others.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.store == "etcd3"
+    }
+
+    /// The member that leads the others by now; `None` while none does.
+    pub(crate) async fn leader(&self) -> Option<String> {
+        for (member, name) in self.members.iter().zip(&self.servers) {
+            let status = tokio::time::timeout(Duration::from_secs(1), status_of(member)).await;
+            let Some(status) = status.ok().flatten() else { continue };
+            let id = |value: &Value| value.as_str().map(str::to_owned);
+            if let (Some(leader), Some(own)) = (id(&status["leader"]), id(&status["header"]["member_id"]))
+                && leader == own
+            {
+                return Some(name.clone());
+            }
+        }
+        None
+    }
+
     /// The file of SQLite.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.join("leases.db")
     }
+}
+
+/// What a member of etcd says of itself and of its leader.
+async fn status_of(member: &str) -> Option<Value> {
+    let mut stream = TcpStream::connect(member).await.ok()?;
+    let request = "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}";
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
 /// Calls `servers.sh VERB DIR NAME`; harm that does not come about is none.

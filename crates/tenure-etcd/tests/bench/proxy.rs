@@ -1,8 +1,9 @@
 //! A TCP proxy that goes silent, cuts, loses and delays; and ports at which nothing is heard.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +29,8 @@ pub enum Mode {
     DelayRequests(Duration),
     /// Answers come later.
     DelayAnswers(Duration),
+    /// Of so many chunks of requests one is passed on and never answered: its connection is cut right behind it.
+    CutEvery(u32),
 }
 
 /// Which way bytes go.
@@ -58,6 +61,7 @@ impl Proxy {
         let (server, target) = watch::channel(server.to_owned());
         let (modes, dead) = (mode.clone(), dead_below.clone());
         let (count, standing) = (accepted.clone(), open.clone());
+        let requests = Arc::<AtomicU32>::default();
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let state = State {
@@ -65,6 +69,7 @@ impl Proxy {
                     mode: modes.subscribe(),
                     dead_below: dead.subscribe(),
                     lost_some: Arc::default(),
+                    requests: requests.clone(),
                 };
                 let (server, standing) = (target.borrow().clone(), standing.clone());
                 tokio::spawn(async move {
@@ -114,6 +119,8 @@ struct State {
     mode: watch::Receiver<Mode>,
     dead_below: watch::Receiver<usize>,
     lost_some: Arc<AtomicBool>,
+    /// Chunks of requests of all connections so far.
+    requests: Arc<AtomicU32>,
 }
 
 impl State {
@@ -158,10 +165,11 @@ async fn carry(client: TcpStream, server: String, mut state: State) {
     }
 }
 
-/// Carries bytes one way; each chunk leaves when its time has come, in order.
+/// Carries bytes one way; each chunk leaves when its time has come, in order. Ends at the end of either side, and behind a chunk
+/// that is to be the last.
 async fn pump(way: Way, mut from: impl AsyncReadExt + Unpin, mut to: impl AsyncWriteExt + Unpin, mut state: State) {
-    let (queue, mut due) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
-    let read = async move {
+    let (queue, mut due) = mpsc::unbounded_channel::<(Instant, Vec<u8>, bool)>();
+    let mut read = pin!(async move {
         let mut bytes = vec![0; 64 * 1024];
         while let Ok(n @ 1..) = from.read(&mut bytes).await {
             state.until(|state| state.now() != Mode::Silent).await;
@@ -173,20 +181,27 @@ async fn pump(way: Way, mut from: impl AsyncReadExt + Unpin, mut to: impl AsyncW
                 (Mode::DelayRequests(delay), Way::Request) | (Mode::DelayAnswers(delay), Way::Answer) => delay,
                 _ => Duration::ZERO,
             };
-            if queue.send((Instant::now() + delay, bytes[..n].to_vec())).is_err() {
+            let last = match (state.now(), way) {
+                (Mode::CutEvery(n), Way::Request) => state.requests.fetch_add(1, Ordering::SeqCst) % n == n - 1,
+                _ => false,
+            };
+            if queue.send((Instant::now() + delay, bytes[..n].to_vec(), last)).is_err() {
                 return;
             }
         }
-    };
-    let write = async move {
-        while let Some((at, bytes)) = due.recv().await {
+    });
+    let mut write = pin!(async move {
+        while let Some((at, bytes, last)) = due.recv().await {
             sleep_until(at).await;
-            if to.write_all(&bytes).await.is_err() {
+            if to.write_all(&bytes).await.is_err() || last {
                 return;
             }
         }
-    };
-    tokio::join!(read, write);
+    });
+    tokio::select! {
+        () = &mut write => {}
+        () = &mut read => write.await,
+    }
 }
 
 /// An address at which SYNs are dropped: its queue of connections is full, and nobody takes any.
