@@ -54,11 +54,20 @@ url_of() { # STORE
 
 host_of() { sed -E 's#^[a-z]+://([^@/]*@)?([^/,?]+).*#\2#' <<<"$1"; }
 
-remove() { # STORE: the lease `m`, as an operator would
+remove() { # STORE: the lease `m`, as an operator would; prints when that began, as near as can be told
   local host
   host=$(host_of "$TENURE_STORE")
+  [[ $1 == sqlite ]] || echo "${EPOCHREALTIME/./}"
   case $1 in
-  sqlite) python3 -c "import sqlite3; c = sqlite3.connect('$work/leases.db'); c.execute('UPDATE tenure_leases SET candidate = NULL'); c.commit()" ;;
+  sqlite)
+    python3 - "$work/leases.db" <<<'if True:
+      import sqlite3, sys, time
+      leases = sqlite3.connect(sys.argv[1])
+      print(time.time_ns() // 1000)
+      leases.execute("UPDATE tenure_leases SET candidate = NULL")
+      leases.commit()'
+    return
+    ;;
   etcd) curl -sf "http://$host/v3/kv/deleterange" -d "{\"key\": \"$(printf '/tenure/m/lease' | base64)\"}" >/dev/null ;;
   redis) redis-cli -h "${host%:*}" -p "${host##*:}" del 'tenure:{m}:lease' >/dev/null ;;
   postgres) psql -q "$TENURE_STORE" -c "UPDATE tenure_leases SET candidate = NULL WHERE name = 'm'" ;;
@@ -80,7 +89,7 @@ one_round() { # STORE HOW: prints when the next one ran, and when the old one wa
   case $2 in
   ended) touch "$work/go" ;;
   killed) kill -KILL "$leader" ;;
-  removed) remove "$1" ;;
+  removed) begun=$(remove "$1") ;;
   esac
   wait "$waiter" 2>/dev/null || true
   wait "$leader" 2>/dev/null || true

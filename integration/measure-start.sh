@@ -44,24 +44,29 @@ echo "flock FILE true                                  $flock"
 echo "tenure run --store sqlite.. -- true              $all ($(ms "$all / $flock") times that)"
 echo "  the program starts (tenure --version)          $start"
 echo "  election, true, release, without store or guard $(ms "$election - $start")"
-echo "  guard, its stage and warden                    $(ms "$guard - $election")"
+echo "  guard: two starts of the program, control group $(ms "$guard - $election")"
 echo "  SQLite: open, two commits that are on the disk $(ms "$disk - $election")"
 
-memory() { # PID..: kilobytes of their own, and their share of what they have in common
+family() { # PID: itself and what it started
+  local child
+  echo "$1"
+  for child in $(pgrep -P "$1" || true); do family "$child"; done
+}
+
+memory() { # PID: kilobytes that it and its processes have of their own, and their share of what they have in common
   local pid total=0
-  for pid in "$@"; do
-    total=$((total + $(awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup")))
+  for pid in $(family "$1"); do
+    [[ $(<"/proc/$pid/comm") == sleep ]] || total=$((total + $(awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup")))
   done
   echo "$total kB"
 }
 
 "$tenure" run -q --store "$url" --name m -- sleep 600 &
 leader=$!
-until [[ -n $(pgrep -P "$leader" || true) ]]; do sleep 0.01; done
+until [[ $(family "$leader" | xargs -I{} cat /proc/{}/comm) == *sleep* ]]; do sleep 0.01; done
 "$tenure" run -q --store "$url" --name m -- true &
 waiter=$!
 sleep 2
-mapfile -t guards < <(pgrep -P "$leader")
 echo "release binary                                   $(($(stat -c %s "$tenure") / 1024)) kB"
-echo "memory (PSS) of a waiter                         $(memory "$waiter")"
-echo "memory (PSS) of a leader: tenure, guard, warden  $(memory "$leader" "${guards[@]}")"
+echo "memory (PSS) of a waiter, its guard and stage     $(memory "$waiter")"
+echo "memory (PSS) of a leader, its guard and warden    $(memory "$leader")"

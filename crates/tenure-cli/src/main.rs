@@ -27,6 +27,7 @@ mod status;
 mod store;
 mod usage;
 mod watch;
+mod witnessed;
 
 use args::Command;
 

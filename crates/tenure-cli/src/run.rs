@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::args::{Global, RunArgs};
 use crate::{logging, store};
 use descriptors::StatusPipe;
-use gate::{Answer, Gate};
+use gate::{Answer, Gate, GatedStore};
 use outcome::Outcome;
 use plan::{Patience, Plan};
 use session::Session;
@@ -117,7 +117,7 @@ impl Run<'_> {
         };
         // Never closed: this process is about to end anyway, and SQLite would first copy its log and wait for the disk.
         std::mem::forget(store.clone());
-        let gate = Arc::new(Gate::new(store, self.session.alive()));
+        let gate = Arc::new(GatedStore::new(store, Gate::new(self.session.alive())));
         let outcome = match self.election(&gate) {
             Ok(election) => {
                 if let Some(candidacy) = candidacy {
@@ -131,7 +131,7 @@ impl Run<'_> {
         (outcome, gate.granted().map(|grant| grant.token.value()).filter(|_| led))
     }
 
-    fn election(&self, gate: &Arc<Gate>) -> Result<Election, ElectionError> {
+    fn election(&self, gate: &Arc<GatedStore>) -> Result<Election, ElectionError> {
         let plan = &self.session.plan;
         let mut builder =
             Election::builder(&plan.name, gate.clone()).timing(plan.timing).on_finish(plan.on_finish).once();
@@ -175,7 +175,7 @@ impl Run<'_> {
     }
 
     /// Contends, and runs the program of each term, until there is an outcome.
-    async fn campaign(&mut self, election: &Election, gate: &Arc<Gate>) -> Outcome {
+    async fn campaign(&mut self, election: &Election, gate: &Arc<GatedStore>) -> Outcome {
         loop {
             self.session.prepare();
             let over = self.contend(election, gate).await;
@@ -224,7 +224,7 @@ impl Run<'_> {
     }
 
     /// One campaign, and the term that it may win.
-    async fn contend(&mut self, election: &Election, gate: &Arc<Gate>) -> Over {
+    async fn contend(&mut self, election: &Election, gate: &Arc<GatedStore>) -> Over {
         let session = self.session;
         let (patience, started) = (session.plan.patience, self.started);
         let mut run = pin!(election.run_as_leader(session.shutdown.clone(), |lead| term::lead(session, gate, lead)));

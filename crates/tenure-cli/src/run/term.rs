@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use tenure::clock::{Clock, Moment, SystemClock};
 use tenure::{Grant, Leadership, OnFinish};
 
-use super::gate::Gate;
+use super::gate::GatedStore;
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::session::{Program, Session};
@@ -21,7 +21,7 @@ use crate::serve::Shown;
 const LONGEST_KILL: Duration = Duration::from_millis(100);
 
 /// Runs the program while `lead` lasts. When this returns, nothing of it is left. When it is dropped, it has been killed.
-pub(crate) async fn lead(session: &Session, gate: &Gate, lead: Leadership) {
+pub(crate) async fn lead(session: &Session, gate: &GatedStore, lead: Leadership) {
     // Asked to stop between the grant and now.
     if session.stop().is_some() {
         return;
@@ -135,7 +135,7 @@ async fn sleep_until(at: Option<Moment>) {
     }
 }
 
-fn start(session: &Session, gate: &Gate, lead: &Leadership) -> Result<(), Outcome> {
+fn start(session: &Session, gate: &GatedStore, lead: &Leadership) -> Result<(), Outcome> {
     let interrupted = || Outcome::failed(anyhow::anyhow!("the grant of this term is not known"));
     let grant = gate.granted().filter(|grant| grant.token == lead.token()).ok_or_else(interrupted)?;
     let plan = &session.plan;

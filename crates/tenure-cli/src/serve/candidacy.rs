@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::metrics::Metrics;
 use super::sight::Sight;
 use crate::output;
+use crate::witnessed::Witnessed;
 
 /// The loop ticks so often.
 const TICK: Duration = Duration::from_millis(500);
@@ -23,7 +24,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Candidacy {
     name: String,
     /// What the store is, and what its answers showed; `None` before it was opened.
-    store: OnceLock<Arc<Sight>>,
+    store: OnceLock<Arc<Witnessed<Sight>>>,
     leading: Mutex<Option<Leading>>,
     /// When the loop ticked last, in milliseconds of the boot-time clock.
     ticked: AtomicU64,
@@ -90,7 +91,7 @@ impl Candidacy {
 
     /// The store, once it is open, as one that is looked at on its way to the election.
     pub(crate) fn sees(&self, store: Arc<dyn LeaseStore>) -> Arc<dyn LeaseStore> {
-        let sight = Arc::new(Sight::of(store));
+        let sight = Arc::new(Witnessed::new(store, Sight::default()));
         let _ = self.store.set(sight.clone());
         sight
     }

@@ -1,18 +1,15 @@
-//! The store, as the election sees it, with what its answers tell about who leads: no request is made for that.
+//! What the answers of a store tell about who leads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::stream::BoxStream;
 use tenure::clock::{Clock, Moment, SystemClock};
-use tenure::{
-    Acquired, Bid, CandidateId, Grant, LeaseName, LeaseRecord, LeaseStore, Released, Renewed, StoreDescriptor,
-    StoreError, WakeUp, async_trait,
-};
+use tenure::{Acquired, CandidateId, Released, Renewed, StoreError};
 
-#[derive(Debug)]
+use crate::witnessed::Witness;
+
+#[derive(Debug, Default)]
 pub(super) struct Sight {
-    store: Arc<dyn LeaseStore>,
     seen: Mutex<Option<Seen>>,
 }
 
@@ -24,15 +21,6 @@ struct Seen {
 }
 
 impl Sight {
-    pub(super) fn of(store: Arc<dyn LeaseStore>) -> Self {
-        Self { store, seen: Mutex::new(None) }
-    }
-
-    /// The technology of the store.
-    pub(super) fn kind(&self) -> String {
-        self.store.describe().name.into_owned()
-    }
-
     /// The label of the holder that was seen last, as long as its lease cannot have run out.
     pub(super) fn holder(&self) -> Option<String> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,58 +35,26 @@ impl Sight {
     }
 }
 
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl LeaseStore for Sight {
-    fn describe(&self) -> StoreDescriptor {
-        self.store.describe()
-    }
-
-    async fn try_acquire(&self, bid: &Bid) -> Result<Acquired, StoreError> {
-        let answer = self.store.try_acquire(bid).await;
-        match &answer {
+impl Witness for Sight {
+    fn acquired(&self, answer: &Result<Acquired, StoreError>) {
+        match answer {
             Ok(Acquired::Granted(grant)) => self.see(Some((&grant.candidate, grant.ttl))),
             Ok(Acquired::Held(record)) => self.see(Some((&record.holder, record.remaining))),
             Err(_) => {}
         }
-        answer
     }
 
-    async fn renew(&self, grant: &Grant) -> Result<Renewed, StoreError> {
-        let answer = self.store.renew(grant).await;
-        match &answer {
+    fn renewed(&self, answer: &Result<Renewed, StoreError>) {
+        match answer {
             Ok(Renewed::Extended(grant)) => self.see(Some((&grant.candidate, grant.ttl))),
             Ok(Renewed::Lost(_)) => self.see(None),
             Err(_) => {}
         }
-        answer
     }
 
-    async fn release(&self, grant: &Grant) -> Result<Released, StoreError> {
-        let answer = self.store.release(grant).await;
+    fn released(&self, answer: &Result<Released, StoreError>) {
         if answer.is_ok() {
             self.see(None);
         }
-        answer
-    }
-
-    async fn read(&self, name: &LeaseName) -> Result<Option<LeaseRecord>, StoreError> {
-        self.store.read(name).await
-    }
-
-    async fn prepare(&self) -> Result<(), StoreError> {
-        self.store.prepare().await
-    }
-
-    fn list(&self) -> BoxStream<'static, Result<LeaseRecord, StoreError>> {
-        self.store.list()
-    }
-
-    async fn renew_many(&self, grants: &[Grant]) -> Vec<Result<Renewed, StoreError>> {
-        self.store.renew_many(grants).await
-    }
-
-    fn watch(&self, name: &LeaseName) -> BoxStream<'static, WakeUp> {
-        self.store.watch(name)
     }
 }
