@@ -322,6 +322,13 @@ struct Step {
     actions: Vec<Action>,
 }
 
+impl Step {
+    /// A renewal that came due in this very step, of a term that is over in it too, need not go out.
+    fn withdraw_renewal(&mut self) {
+        self.actions.retain(|action| !matches!(action, Action::Renew(..)));
+    }
+}
+
 mod campaign;
 mod leading;
 mod releasing;

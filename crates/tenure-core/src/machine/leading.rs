@@ -97,6 +97,7 @@ impl Machine {
             return self.finish(cause, Release::NotNeeded);
         }
         let grant = term.grant.clone();
+        step.withdraw_renewal();
         self.free(step, grant, step.now + self.timing.attempt_timeout(), Then::End(cause), true);
     }
 
@@ -147,6 +148,7 @@ impl Machine {
 
     /// The lease is not ours any more: no later answer can change that, and nothing of the term may go on.
     fn lost(&mut self, step: &mut Step, reason: LossReason) {
+        step.withdraw_renewal();
         match &mut self.state {
             State::Settling { .. } => {
                 // Where it was not the store that said so, the record may still be there.

@@ -522,3 +522,23 @@ fn a_term_whose_release_may_be_under_way_never_begins() {
     let next = Answer::Acquired(Acquired::Granted(grant(8).with_after_release(true)));
     assert_eq!(words(&play.answer(bid, next)), ["start"]);
 }
+
+#[test]
+fn a_renewal_that_is_due_when_its_term_ends_does_not_go_out() {
+    let is_renewal = |action: &Action| matches!(action, Action::Renew(..));
+    let mut play = Play::renewing();
+    let first = play.last(Call::Renew);
+    play.answer(first, Answer::Failed(StoreErrorKind::Unavailable));
+    let due = play.machine.wake_at().unwrap();
+    for (input, then) in [
+        (Input::Answer(first, Answer::Renewed(Renewed::Lost(LossReason::Removed))), "stopping"),
+        (Input::WorkEnded, "releasing"),
+    ] {
+        let mut play = play.clone();
+        play.now = due;
+        // The clock has come to it, and the answer is heard before the timer.
+        let actions = play.input(input);
+        assert_eq!(play.state(), then);
+        assert!(!actions.iter().any(is_renewal), "{actions:?}");
+    }
+}
